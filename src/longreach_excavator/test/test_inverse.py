@@ -10,7 +10,7 @@ import pytest
 
 from longreach_dynamics.tables import Table
 from longreach_excavator.columns import COLUMNS as RUN_COLUMNS
-from longreach_excavator.inverse import InverseResult, Motion, inverse, motion_from, read_motion
+from longreach_excavator.inverse import Motion, inverse, motion_from, read_motion
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
@@ -59,23 +59,6 @@ def swinging(times: np.ndarray, tooth: bool = True) -> Motion:
     )
 
 
-def forces_on(result: InverseResult, link: str, world: bool) -> np.ndarray:
-    """Return the forces on the pins of a link, shape (pins, rows), complex."""
-    if not world:
-        return np.array(
-            [
-                result.column(f'{link}_{pin}_along') + 1j * result.column(f'{link}_{pin}_across')
-                for pin in LINKS[link]
-            ]
-        )
-    found = []
-    for pin in LINKS[link]:
-        name = 'soil' if pin == 'n' else f'pin_{pin}'
-        given = -1.0 if (link, pin) in (('boom', 'c'), ('arm', 'd')) else 1.0
-        found.append(given * (result.column(f'{name}_x') + 1j * result.column(f'{name}_z')))
-    return np.array(found)
-
-
 # Against runs
 
 
@@ -94,6 +77,15 @@ def test_loads_of_a_simulated_dig_are_its_own(run):
         expected = run.stack([f'{joint}_{axis}' for axis in 'xz'])
         assert np.all(np.abs(forces - expected).max(axis=0) < 1e-9 * np.abs(expected).max(axis=0))
         assert np.allclose(found.column(f'pin_{pin}'), np.hypot(*forces.T))
+    # The same in the links' own axes.
+    turns = np.exp(1j * np.cumsum(run.stack(ANGLES), axis=1)).T
+    for (link, pins), turn in zip(LINKS.items(), turns, strict=True):
+        for pin in pins:
+            name = 'soil' if pin == 'n' else f'pin_{pin}'
+            given = -1.0 if f'{link}_{pin}' in ('boom_c', 'arm_d') else 1.0
+            own = found.stack([f'{link}_{pin}_along', f'{link}_{pin}_across']) @ [1.0, 1.0j]
+            force = given * found.stack([f'{name}_x', f'{name}_z']) @ [1.0, 1.0j]
+            assert np.abs(own * turn - force).max() < 1e-11 * np.abs(force).max()
 
 
 def test_soil_law_is_that_of_the_run(run):
@@ -120,37 +112,6 @@ def test_power_is_what_the_cylinders_did(run):
 
 
 # Free bodies and statics
-
-
-def test_forces_and_moments_on_each_link_make_its_motion(excavator):
-    motion = swinging(np.linspace(0.0, 5.0, 300))
-    found = inverse(excavator, motion)
-    pins = excavator.pins()
-    places = {
-        'boom': [0.0, pins.b, pins.i, pins.c],
-        'arm': [0.0, pins.f, pins.j, pins.l, pins.d],
-        'bucket': [0.0, pins.p, pins.n],
-    }
-    theta, omega, alpha = (
-        np.cumsum(part, axis=1).T for part in (motion.angles, motion.rates, motion.accelerations)
-    )
-    joint = np.full(len(motion.times), 1j * excavator.gravity)
-    for k, name in enumerate(LINKS):
-        link = getattr(excavator, name)
-        turn = np.exp(1j * theta[k])
-        center = link.center * np.exp(1j * math.radians(link.center_deg))
-        spin = (1j * alpha[k] - omega[k] ** 2) * turn
-        wanted = link.mass * (joint + spin * center)
-        forces = forces_on(found, name, world=True)
-        scale = np.abs(forces).max()
-        assert np.abs(forces.sum(axis=0) - wanted).max() < 1e-11 * scale
-        levers = turn * (np.array(places[name])[:, None] - center)
-        moment = (levers.conj() * forces).imag.sum(axis=0)
-        assert np.abs(moment - link.inertia * alpha[k]).max() < 1e-11 * scale
-        # The same in the link's own axes.
-        own = forces_on(found, name, world=False)
-        assert np.abs(own * turn - forces).max() < 1e-11 * scale
-        joint = joint + spin * link.length
 
 
 def test_pose_at_rest_is_statics_by_hand(excavator):

@@ -178,20 +178,6 @@ def test_installed_bucket(excavator):
 # Derivatives and forces
 
 
-def test_levers_are_derivatives(excavator):
-    linkage = excavator.linkage()
-    low, high = np.array(linkage.ranges()).T
-    q = low + np.linspace(0.01, 0.99, 301)[:, None] * (high - low)
-    h = 1e-4
-
-    def central(step: float) -> np.ndarray:
-        return (linkage.lengths(q + step) - linkage.lengths(q - step)) / (2.0 * step)
-
-    # Extrapolated differences: error h^4 and rounding / h.
-    numeric = (4.0 * central(0.5 * h) - central(h)) / 3.0
-    np.testing.assert_allclose(linkage.levers(q), numeric, rtol=0.0, atol=1e-10)
-
-
 # Other machines
 
 

@@ -342,6 +342,7 @@ def test_fast_tooth_over_soil_that_yields_at_once(excavator):
 def test_depth_is_that_of_the_edge(excavator):
     # The edge is at the sweep radius on the bucket's line, and at the surface at time 0.
     scenario = dig_scenario('hydraulic', 17e3, depth='surface')
+    assert scenario.replace(surface=0.5).surface_height(excavator) == 0.5
     machine = Excavator(excavator, scenario)
     states = run(machine, 3000, 100)
     angles = np.cumsum(states[:, :RATE], axis=1)

@@ -12,8 +12,9 @@ from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, step_time
+from longreach_excavator import conversions
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL
+from longreach_excavator.motion import HEAD, RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import dig_scenario, load_scenario
@@ -61,22 +62,17 @@ def test_all_topics_are_the_librarys_run(standard: ExcavatorParameters, scenario
         if k:
             state = machine.advance(state, BY_SCENARIO, step_time(k - 1, PERIOD), PERIOD)
         joints, hydraulics, reactions, soil = (messages[k] for messages in shown.values())
-        seen, y = machine.observed(state), state.y
-        sample = machine.joint_sample(state, CLOSED)
+        seen = machine.observed(state)
+        sample, header = machine.joint_sample(state, CLOSED), hydraulics.header
+        assert (nanoseconds_of(header.stamp), header.frame_id) == (k * SAMPLE, 'excavator_base')
+        assert joints.header.stamp == header.stamp
         assert (tuple(joints.name), tuple(joints.position)) == (sample.names, sample.positions)
         assert tuple(joints.velocity) == sample.velocities
         assert tuple(joints.effort) == sample.efforts
-        assert list(hydraulics.head_pressure) == y[HEAD:ROD].tolist()
-        assert list(hydraulics.rod_pressure) == y[ROD:SPOOL].tolist()
-        assert list(hydraulics.spool) == y[SPOOL:SOIL].tolist()
-        assert list(hydraulics.head_flow) == [seen[f'head_flow_{n}'] for n in hydraulics.name]
-        assert list(hydraulics.rod_flow) == [seen[f'rod_flow_{n}'] for n in hydraulics.name]
-        for name, force in zip(reactions.name, reactions.force, strict=True):
-            assert (force.x, force.z) == (seen[f'{name}_x'], seen[f'{name}_z'])
-        assert (soil.wrench.force.x, soil.wrench.force.z) == (seen['soil_x'], seen['soil_z'])
-        messages = (joints, hydraulics, reactions, soil)
-        assert {nanoseconds_of(m.header.stamp) for m in messages} == {k * SAMPLE}
-        assert {m.header.frame_id for m in messages[1:]} == {'excavator_base'}
+        vapour = standard.oil.vapour_pressure
+        assert hydraulics == conversions.hydraulics_to_message(state.y, seen, vapour, header)
+        assert reactions == conversions.reactions_to_message(seen, header)
+        assert soil == conversions.soil_force_to_message(seen, header)
     # Worth comparing: soil, oil and the loose arm have done something.
     assert max(m.wrench.force.x for m in shown['soil_force']) > 1e3
     assert np.ptp([m.position[1] for m in shown['joint_states']]) > 0.02

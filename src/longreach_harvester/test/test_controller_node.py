@@ -47,45 +47,32 @@ def test_in_lockstep_it_is_the_librarys_closed_loop(name, machine):
     assert np.abs(plant.state.y[2] - expected.scenario.angles[2]) > 0.05
 
 
-class Rig:
-    """A controller, and a driver in the plant's place: the joints stay where they are."""
-
-    def __init__(self, b):
-        self.bench = b
-        self.commands = b.listen(ValveCommand, 'valve_command')
-        self.node = b.add(ControllerNode)
-        self.joints = b.publisher(JointState, 'joint_states')
-        self.hydraulics = b.publisher(HydraulicState, 'hydraulics')
-        self.trajectory = b.publisher(JointTrajectory, 'trajectory', qos.SET_POINT)
-        b.until(lambda: b.driver.count_publishers('valve_command') == 1)
-
-    def send(self, k, angles=POSE):
-        header = Header(stamp=stamp_of(k * SAMPLE))
-        self.joints.publish(JointState(header=header, name=JOINTS, position=angles))
-        self.hydraulics.publish(HydraulicState(header=header, name=JOINTS))
-
-    def spools(self, count):
-        self.bench.until(lambda: len(self.commands) >= count, f'command number {count}')
-        return tuple(self.commands[count - 1].spool)
-
-
 def test_without_a_scenario_it_holds_the_pose_and_follows_what_is_sent(capfd):
     with bench() as b:
-        rig = Rig(b)
-        rig.send(0)
-        assert rig.spools(1) == (0.0, 0.0, 0.0)
-        rig.send(1, (0.1, 0.54, -1.2))
-        assert rig.spools(2)[1] > 0.05, 'the boom has sunk'
+        commands, node = b.listen(ValveCommand, 'valve_command'), b.add(ControllerNode)
+        joints = b.publisher(JointState, 'joint_states')
+        hydraulics = b.publisher(HydraulicState, 'hydraulics')
+        trajectory = b.publisher(JointTrajectory, 'trajectory', qos.SET_POINT)
+        b.until(lambda: b.driver.count_publishers('valve_command') == 1)
+
+        def answer(k, angles=POSE):
+            """Return the spools after sample k of joints that stay where they are."""
+            header = Header(stamp=stamp_of(k * SAMPLE))
+            joints.publish(JointState(header=header, name=JOINTS, position=angles))
+            hydraulics.publish(HydraulicState(header=header, name=JOINTS))
+            b.until(lambda: len(commands) > k, f'answer to sample {k}')
+            return tuple(commands[k].spool)
+
+        assert answer(0) == (0.0, 0.0, 0.0)
+        assert answer(1, (0.1, 0.54, -1.2))[1] > 0.05, 'the boom has sunk'
         point = JointTrajectoryPoint(positions=[0.3], time_from_start=Duration(sec=2))
-        rig.trajectory.publish(JointTrajectory(joint_names=['swing'], points=[point]))
-        b.until(lambda: rig.node._state.trajectory.duration > 1.0, 'trajectory')
-        for k in range(2, 103):
-            rig.send(k)
-        left = rig.spools(103)
+        trajectory.publish(JointTrajectory(joint_names=['swing'], points=[point]))
+        b.until(lambda: node._state.trajectory.duration > 1.0, 'trajectory')
+        *_, left = (answer(k) for k in range(2, 103))
         assert left[0] > 0.1, 'the swing is half of the way behind'
         assert left[2] == 0.0
         point.positions = [4.0]
-        rig.trajectory.publish(JointTrajectory(joint_names=['boom'], points=[point]))
+        trajectory.publish(JointTrajectory(joint_names=['boom'], points=[point]))
         b.settle()
     said = ''.join(capfd.readouterr())
     assert 'trajectory ignored: waypoint 0 of the trajectory: boom = 4 rad, allowed by' in said
