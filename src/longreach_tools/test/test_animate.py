@@ -52,12 +52,8 @@ def rows(start=0):
     for k in range(21):
         time = start + k * NANOSECONDS // 10
         share = k / 20
-        state = JointState(
-            name=['slide', 'turn'],
-            position=[share, share * math.pi / 2.0],
-            velocity=[0.5, 1.0],
-            effort=[0.0, 0.0],
-        )
+        state = JointState(name=['slide', 'turn'], position=[share, share * math.pi / 2.0])
+        state.velocity, state.effort = [0.5, 1.0], [0.0, 0.0]
         found.append(('joint_states', time, stamped(state, time)))
         command = CraneCommand(force=1.0, brake=k > 10)
         found.append(('command', time, stamped(command, time)))

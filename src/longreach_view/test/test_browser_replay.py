@@ -10,10 +10,10 @@ from longreach_view.page import Request
 from longreach_view.recording import BagSource
 
 
-@pytest.fixture
-def replay(chromium, tmp_path):
+@pytest.fixture(scope='module')
+def replay(chromium, tmp_path_factory):
     """A tab with a paused recording from 5 s to 15 s."""
-    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
+    source = BagSource([crane_bag(tmp_path_factory.mktemp('replay') / 'a', 0.5)])
     source.handle(Request('', 'play'))
     view = View(source, length=source.length, begin=source.begin)
     tab = Tab(chromium, view)
