@@ -19,7 +19,7 @@ from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 LENGTH = 2.0
 TURN, SHIFT = 2e-4, 2e-3  # standard deviations of poses [rad], [m]
 COVARIANCE = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
-NAMES = ('one', 'two')
+NAMES, SIDES = ('one', 'two'), ('left', 'right')
 
 
 def rig(poses=POSES) -> Rig:
@@ -36,7 +36,8 @@ def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = L
     status = {'status': 'TRACKED', 'reason': '', **status}
     rng = np.random.default_rng(seed)
     check = KnownDistance(believed, NAMES, LENGTH, 1e-4)
-    mounted = list(believed.cameras.values())
+    poses = [one.pose for one in believed.cameras.values()]
+    covariances = np.stack([np.eye(2) * max(pixel, 1e-3) ** 2] * 2)
     for k in range(80):
         angle = 0.1 * k
         half = 0.5 * length * np.array([np.cos(angle), 0.0, np.sin(angle)])
@@ -45,25 +46,16 @@ def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = L
         for name, place in zip(NAMES, (middle - half, middle + half), strict=True):
             pixels = np.array([LENS.project(p.to_camera(place)) for p in POSES.values()])
             pixels += pixel * rng.standard_normal((2, 2))
-            found = triangulate(
-                (LENS, LENS),
-                (mounted[0].pose, mounted[1].pose),
-                pixels,
-                np.stack([np.eye(2) * max(pixel, 1e-3) ** 2] * 2),
-            )
-            estimates[name] = Estimate(
-                name, cameras=('left', 'right'), triangulated=found, **status
-            )
+            found = triangulate((LENS, LENS), poses, pixels, covariances)
+            estimates[name] = Estimate(name, cameras=SIDES, triangulated=found, **status)
         seen = {side: dict.fromkeys(NAMES, seen_at(1.0, 1.0)) for side in believed.cameras}
         check.add(RigFrame(0.1 * k, 0.0, seen, estimates))
     return check.result()
 
 
 def test_noise_of_pixels_explains_the_scatter() -> None:
-    exact = dataclasses.replace(
-        rig(),
-        cameras={side: MountedCamera(LENS, pose) for side, pose in POSES.items()},
-    )
+    cameras = {side: MountedCamera(LENS, pose) for side, pose in POSES.items()}
+    exact = dataclasses.replace(rig(), cameras=cameras)
     found = measured(exact, pixel=0.1)
     assert found.pairs == 80
     assert abs(found.error) < 4.0 * found.mean_explained

@@ -45,15 +45,10 @@ def seen(hidden: float = 0.0, **limits: float):
     image = 180.0 - 130.0 * soft
     image[:, round(70.2 - 40.0 * hidden) :] = 110.0 if hidden else image[:, 70:]
     image += np.random.default_rng(1).normal(0.0, 1.5, image.shape)
+    image = np.clip(image, 0.0, 255.0).astype(np.uint8)
     camera = Camera('any', 100, 100, 2000.0, 2000.0, 50.0, 50.0)
-    return detect(
-        np.clip(image, 0.0, 255.0).astype(np.uint8),
-        (50.0, 50.0),
-        20.0,
-        camera=camera,
-        normal_cam=(0.0, 0.0, 1.0),
-        limits=LIMITS.replace(**limits),
-    )
+    look = {'camera': camera, 'normal_cam': (0.0, 0.0, 1.0), 'limits': LIMITS.replace(**limits)}
+    return detect(image, (50.0, 50.0), 20.0, **look)
 
 
 def test_detection_obeys_its_limits() -> None:
@@ -73,16 +68,11 @@ def test_detection_obeys_its_limits() -> None:
     assert two == pytest.approx(2.0 * one)
     with pytest.raises(InputError, match=r'radius = 20 px; allowed: \[4, 15\] px'):
         seen(largest=15.0)
+    # The plane is seen at 80 deg less the angle of the ray.
+    look = {'camera': Camera('any', 100, 100, 200.0, 200.0, 50.0, 50.0), 'normal_cam': (0, 0, 1)}
+    limits = LIMITS.replace(elevation=np.radians(80.0))
     with pytest.raises(InputError, match='allowed: at least 80 deg'):
-        # The plane is seen at 80 deg less the angle of the ray.
-        detect(
-            np.zeros((100, 100), np.uint8),
-            (99.0, 50.0),
-            20.0,
-            camera=Camera('any', 100, 100, 200.0, 200.0, 50.0, 50.0),
-            normal_cam=(0.0, 0.0, 1.0),
-            limits=LIMITS.replace(elevation=np.radians(80.0)),
-        )
+        detect(np.zeros((100, 100), np.uint8), (99.0, 50.0), 20.0, limits=limits, **look)
 
 
 def test_less_of_the_rim_may_be_enough() -> None:

@@ -73,13 +73,9 @@ def test_center_and_covariance_of_a_fit(known):
         p[PERSPECTIVE:] *= 0.1
     measured = measure(p, covariance, known=known)
     assert measured.center == pytest.approx(center_of(p, known), abs=1e-12)
-    jacobian = np.stack(
-        [
-            (center_of(p + step, known) - center_of(p - step, known)) / 2e-5
-            for step in 1e-5 * np.eye(PARAMETERS)
-        ],
-        axis=1,
-    )
+    steps = 1e-5 * np.eye(PARAMETERS)
+    ends = [center_of(p + step, known) - center_of(p - step, known) for step in steps]
+    jacobian = np.transpose(ends) / 2e-5
     half = center_of(p, True) - p[CENTER:SHAPE]
     # Without the parts of second order: shape, blur and the step of the grey level.
     first = [CENTER, CENTER + 1, BAND + 1, BAND + 2, OUTSIDE + 1, OUTSIDE + 2]
@@ -168,10 +164,8 @@ def test_the_longer_axis_of_an_ellipse_is_the_first():
     ('center', 'axes', 'angle'),
     [
         ((0.0, math.nan), (2.0, 1.0), 0.0),
-        ((0.0, 0.0), (math.inf, 1.0), 0.0),
         ((0.0, 0.0), (2.0, 1.0), math.nan),
         ((0.0, 0.0), (2.0, 0.0), 0.0),
-        ((0.0, 0.0), (2.0, -1.0), 0.0),
         ((0.0, 0.0, 0.0), (2.0, 1.0), 0.0),
     ],
 )
