@@ -44,9 +44,7 @@ def simulated(
 ) -> list[float]:
     """Return the last values of outputs; RuntimeError with stderr when the simulation fails."""
     given = json.dumps([str(file), step, rows[0][0], names, rows, outputs])
-    done = subprocess.run(
-        [sys.executable, '-c', SCRIPT, given], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, '-c', SCRIPT, given], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return [float(value) for value in json.loads(done.stdout.splitlines()[-1])]

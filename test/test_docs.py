@@ -104,9 +104,7 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for words in commands(page):
         if words[0] in ELSEWHERE_RUN or '--help' in words or needs_nodes(words):
             continue
-        done = subprocess.run(
-            ['longreach', *words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(['longreach', *words], cwd=tmp_path, capture_output=True, text=True)
         lacks = done.returncode == 2 and _LACKING.search(done.stderr)
         assert done.returncode == 0 or lacks, (words, done.stderr)
 
@@ -116,11 +114,7 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     pytest.importorskip('furo', reason='make comparisons installs the programs for the pages')
     words = ['-m', 'sphinx', '-q', '-W', '--keep-going', '-c', 'docs', '-d', tmp_path / 'trees']
     done = subprocess.run(
-        [sys.executable, *words, '.', tmp_path / 'site'],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, *words, '.', tmp_path / 'site'], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     reference = (tmp_path / 'site' / 'docs' / 'api' / 'longreach_boom.html').read_text()
@@ -149,11 +143,7 @@ def test_the_first_ten_minutes_show_what_they_state(tmp_path: Path) -> None:
         if command.startswith('longreach view'):
             continue
         done = subprocess.run(
-            shlex.split(command, comments=True),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
+            shlex.split(command, comments=True), cwd=tmp_path, capture_output=True, text=True
         )
         assert done.returncode == (2 if 'youngs_module=' in command else 0), done.stderr
         for line in filter(None, stated.splitlines()):
@@ -180,9 +170,7 @@ def test_code_of_a_page_runs(block: str, tmp_path: Path) -> None:
     script.write_text(block, encoding='utf-8')
     for name in ('config', 'src'):
         (tmp_path / name).symlink_to(ROOT / name)
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -40,7 +40,7 @@ def printed(tmp_path: Path) -> Callable[..., str]:
     def text(machine: str, *words: str) -> str:
         done = subprocess.run(
             [*command, machine, '--print', *words],
-            capture_output=True, text=True, check=False, env=environment,
+            capture_output=True, text=True, env=environment,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -157,6 +157,7 @@ def test_every_file_shows_what_runs_in_a_browser_once(
     name = path.name.partition('.')[0]
     words = ('boom:=true',) if name == 'vision' else ()
     shown = printed(name, *words, 'view:=true', 'view_port:=8081')
+    assert '--ros-args' in shown
     assert shown.count('longreach view --port 8081') == 1
 
 

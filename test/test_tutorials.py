@@ -87,7 +87,7 @@ def test_library_script_runs_without_ros(tmp_path: Path) -> None:
         f'runpy.run_path({str(TUTORIALS / "library.py")!r})\n'
     )
     done = subprocess.run(
-        [sys.executable, '-c', program], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, '-c', program], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert 'the crane stops at 3.000 m' in done.stdout
@@ -104,9 +104,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the tutorial's package under another name, built as an overlay."""
     place = tmp_path_factory.mktemp('workspace')
     assert cli.main(['new', 'my_swing', '--out', str(place / 'src')]) == 0
-    done = subprocess.run(
-        ['colcon', 'build', '--symlink-install'], cwd=place, capture_output=True, check=False
-    )
+    done = subprocess.run(['colcon', 'build', '--symlink-install'], cwd=place, capture_output=True)
     assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
     return place
 
@@ -119,7 +117,6 @@ def in_workspace(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         timeout=DEADLINE,
-        check=False,
     )
 
 

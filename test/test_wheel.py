@@ -74,7 +74,6 @@ def test_a_wheel_runs_without_ros(tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            check=False,
         )
         assert done.returncode == code, done.stderr
         return done.stderr if code else done.stdout

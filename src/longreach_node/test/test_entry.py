@@ -190,7 +190,6 @@ def test_what_ros_cannot_read_is_bad_input(words: list[str], domain: str, error:
         capture_output=True,
         text=True,
         timeout=60,
-        check=False,
         env=os.environ | ({'ROS_DOMAIN_ID': domain} if domain else {}),
     )
     assert done.returncode == 2
