@@ -33,10 +33,12 @@ def call(*words: object) -> int:
     return arguments.run(arguments) or 0
 
 
-def printed(capsys, *words: object):
-    """What a call prints as JSON."""
+def printed(capsys, *words: object, fails: str = '', kind: type[LongreachError] = LongreachError):
+    """What a call prints as JSON, also if it then fails."""
     capsys.readouterr()
-    call(*words, '--format', 'json')
+    failure = pytest.raises(kind, match=fails or None)
+    with failure if fails else contextlib.nullcontext():
+        call(*words, '--format', 'json')
     return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 

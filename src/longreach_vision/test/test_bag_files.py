@@ -16,6 +16,7 @@ from sensor_msgs.msg import CompressedImage, JointState
 from small_path import small_path
 from small_rig import NAMES, frame_at, seen_at
 from std_msgs.msg import Header
+from test_track_table import tracks_of
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Pose
@@ -25,7 +26,7 @@ from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
 from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
-from longreach_vision.io.track_table import Tracks, row_of
+from longreach_vision.io.track_table import row_of
 from longreach_vision.ros import conversions
 
 pytest.importorskip('rosbags.rosbag2')
@@ -91,9 +92,7 @@ def test_other_programs_can_read_it(tmp_path):
 
 def test_tracks_and_reasons_come_back(tmp_path):
     tracks = read_tracks(written(tmp_path / 'bag'))
-    expected = Tracks(
-        NAMES, ('left', 'right'), np.array([row_of(frame, NAMES) for frame, _ in frames()])
-    )
+    expected = tracks_of(*(frame for frame, _ in frames()))
     assert (tracks.names, tracks.columns) == (NAMES, expected.columns)
     for k, column in enumerate(tracks.columns):
         np.testing.assert_array_equal(tracks.table[:, k], expected.table[:, k], err_msg=column)

@@ -7,6 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from independent_views import write_pictures
 from rig_files import write_rig
 from small_commands import call, printed
 
@@ -14,8 +15,8 @@ from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.io.track_table import body_columns
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, scene_of
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import simulators_of
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
 POINTS = {'a': (0.0, 0.0, 0.0), 'b': (0.8, 0.0, 0.1), 'c': (0.3, 0.0, 0.6)}
@@ -47,17 +48,14 @@ def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     own, file = rig(places), tmp_path / 'rig.yaml'
     write_rig(own, file)
     assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (BODY,)
-    scene = scene_of(own, CameraLook(clutter=0))
-    for side, mounted in own.cameras.items():
-        camera = mounted.camera.replace(name=side)
-        simulator = CameraSimulator(camera, mounted.pose, scene)
-        (tmp_path / side).mkdir()
-        for k in range(2):
-            image = simulator.image(places, 0.0 * places, 0.0, np.random.default_rng(k)).copy()
-            if k:
-                u, v = camera.project(mounted.pose.to_camera(places[1])).astype(int)
-                image[v - 30 : v + 30, u - 30 : u + 30] = 90
-            cv2.imwrite(str(tmp_path / side / f'{k}_0.{k}.png'), image)
+    for side, simulator in simulators_of(own, CameraLook(clutter=0)).items():
+        first, second = (
+            simulator.image(places, 0.0 * places, 0.0, np.random.default_rng(k)).copy()
+            for k in range(2)
+        )
+        u, v = CAMERA.project(own.cameras[side].pose.to_camera(places[1])).astype(int)
+        second[v - 30 : v + 30, u - 30 : u + 30] = 90
+        write_pictures(tmp_path / side, [first, second], [0.0, 0.1])
     where = tmp_path / 'left', tmp_path / 'right', '--config', file
     told = printed(capsys, 'track', *where, '--csv', tmp_path / 'tracks.csv')
     (tip,) = told['bodies']

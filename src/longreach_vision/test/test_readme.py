@@ -89,12 +89,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     places = np.array([[marker.position for marker in rig.markers]])
     still = MarkerPath(rig.names, np.array([0.0, 1.0]), np.repeat(places, 2, axis=0))
     (tmp_path / 'out').mkdir()
-    render_sequence(
-        simulators_of(rig, CameraLook(clutter=0)),
-        still,
-        np.arange(2) / 15.0,
-        tmp_path / 'out/pictures',
-    )
+    simulators, out = simulators_of(rig, CameraLook(clutter=0)), tmp_path / 'out/pictures'
+    render_sequence(simulators, still, np.arange(2) / 15.0, out)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

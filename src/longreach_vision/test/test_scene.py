@@ -11,6 +11,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane
+from longreach_tools.output import write_csv
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (
     CameraLook,
@@ -161,8 +162,7 @@ def test_a_path_is_read_from_a_table(tmp_path: Path) -> None:
             head += [f'{name}.{letter}', f'{name}.v{letter}']
             columns += [places[:, index, axis], velocities[:, index, axis]]
     file = tmp_path / 'path.csv'
-    form = {'delimiter': ',', 'header': ','.join(head), 'comments': '', 'fmt': '%.17g'}
-    np.savetxt(file, np.column_stack(columns), **form)
+    write_csv(file, head, np.column_stack(columns))
     path = MarkerPath.from_csv(file)
     assert path.names == ('tip', 'arm.2')
     assert path.at(0.33)[0] == pytest.approx(cubic(0.33)[0], abs=1e-12)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
-import json
 import re
 import shutil
 from pathlib import Path
@@ -208,11 +207,8 @@ def test_pictures_that_cannot_be_used(capsys, scene, tmp_path):
         assert len(list(track(scene / 'rig.yaml', *sides))) == FRAMES
     # One of another size ends it, and what is before is kept.
     cv2.imwrite(str(victim), np.zeros((50, 60), np.uint8))
-    with pytest.raises(
-        InputError, match=f'{victim.name} has 60 x 50 .* the 5 images tracked befo'
-    ):
-        call(*words, '--out', tmp_path / 'short', '--format', 'json')
-    told = json.loads(capsys.readouterr().out)
+    fault = f'{victim.name} has 60 x 50 .* the 5 images tracked before'
+    told = printed(capsys, *words, '--out', tmp_path / 'short', fails=fault, kind=InputError)
     assert (told['images'], told['complete']) == (5, False)
     assert len(read_tracks(tmp_path / 'short/tracks').times) == 5
     # Nothing stays if none can be read.
@@ -323,25 +319,18 @@ def test_what_track_refuses(scene, tmp_path, text, words):
 
 
 def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
-    lines = (scene / 'path.csv').read_text().splitlines()
-    late = [
-        f'{float(line.partition(",")[0]) + 9.0},{line.partition(",")[2]}' for line in lines[1:]
-    ]
-    (tmp_path / 'late.csv').write_text('\n'.join([lines[0], *late]) + '\n')
-    words = (*tracking(scene), '--plot', tmp_path / 'a.svg', '--format', 'json', '--truth')
-    with pytest.raises(InputError, match='no time in common'):
-        call(*words, tmp_path / 'late.csv')
-    told = json.loads(capsys.readouterr().out)
+    path = small_path(0.5)
+    later = MarkerPath(NAMES, path.times + 9.0, np.array([path.at(t)[0] for t in path.times]))
+    late = write_path(later, tmp_path / 'late.csv')
+    words = (*tracking(scene), '--plot', tmp_path / 'a.svg', '--truth')
+    told = printed(capsys, *words, late, fails='no time in common', kind=InputError)
     assert (told['images'], told['errors']) == (FRAMES, None)
     assert (tmp_path / 'a.svg').is_file()
     # A marker that it does not have is known before any image is read.
     monkeypatch.setattr('longreach_vision.commands.tracking_commands.open_source', pytest.fail)
     (tmp_path / 'other.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
-    refused(
-        f"--truth {tmp_path}/other.csv: the path has no marker 'two'",
-        *words,
-        f'{tmp_path}/other.csv',
-    )
+    other = tmp_path / 'other.csv'
+    refused(f"--truth {other}: the path has no marker 'two'", *words, other)
 
 
 def test_names_that_ros_does_not_allow():
@@ -380,10 +369,9 @@ def test_other_faults_are_not_taken_for_exchanged_pictures(capsys, scene, tmp_pa
         moved = Pose.from_look_at((0.8, -5.0, 0.4), (0.0, 0.0, 0.5))
         rig = with_camera(rig, 'right', pose=moved)
     write_rig(rig, tmp_path / 'rig.yaml')
-    words = (*tracking(scene)[:3], '--config', tmp_path / 'rig.yaml', '--format', 'json')
-    with pytest.raises(LongreachError, match='no marker was tracked'):
-        call(*words)
-    assert 'exchanged' not in json.loads(capsys.readouterr().out)['advice']
+    words = (*tracking(scene)[:3], '--config', tmp_path / 'rig.yaml')
+    told = printed(capsys, *words, fails='no marker was tracked')
+    assert 'exchanged' not in told['advice']
 
 
 # --- render, simulate, compare ---------------------------------------------------------------

@@ -62,17 +62,27 @@ def calibration(tmp_path: Path) -> Path:
     return file
 
 
+def heard(
+    topics: dict[str, tuple[type, int]], profile: QoSProfile = QOS, **parameters: Any
+) -> tuple[list[Any], VideoNode]:
+    """Listen until the node has done all; return the messages of topics with type and number."""
+    with bench(*words('video:', **{'frame_rate': 100.0, 'listeners': 1, **parameters})) as tests:
+        # The node finds out about listeners in this order.
+        found = [tests.listen(kind, topic, profile) for topic, (kind, _) in topics.items()]
+        node = tests.add(VideoNode)
+        tests.until(node.done.done, 'end of the file')
+        counts = [count for _, count in topics.values()]
+        tests.until(lambda: [len(one) for one in found] == counts, f'{counts} messages')
+    return found, node
+
+
 def played(
     count: int, profile: QoSProfile = QOS, **parameters: Any
 ) -> tuple[list[Image], list[CameraInfo], VideoNode]:
-    """Listen until the node has done all; a camera_info comes with each image."""
-    with bench(*words('video:', **{'frame_rate': 100.0, 'listeners': 1, **parameters})) as tests:
-        # The node waits for listeners to images, and finds out about them in this order.
-        infos = tests.listen(CameraInfo, 'camera_info', profile)
-        images = tests.listen(Image, 'image_raw', profile)
-        node = tests.add(VideoNode)
-        tests.until(node.done.done, 'end of the file')
-        tests.until(lambda: len(images) == len(infos) == count, f'{count} images')
+    """Return images, of each the camera_info, and the node that has played a file."""
+    # The node waits for listeners to images.
+    topics = {'camera_info': (CameraInfo, count), 'image_raw': (Image, count)}
+    (infos, images), node = heard(topics, profile, **parameters)
     return images, infos, node
 
 
@@ -96,12 +106,8 @@ def test_a_folder(folder: Path, calibration: Path, pace: str, profile: QoSProfil
 
 def test_compressed_images_for_who_asks_for_them(folder: Path) -> None:
     """As image_transport names and writes them; one subscriber of these counts as a listener."""
-    given = {'pace': 'delivered', 'frame_rate': 100.0, 'listeners': 1, 'jpeg_quality': 100}
-    with bench(*words('video:', source=folder, **given)) as tests:
-        packed = tests.listen(CompressedImage, 'image_raw/compressed', QOS)
-        node = tests.add(VideoNode)
-        tests.until(node.done.done, 'end of the file')
-        tests.until(lambda: len(packed) == 5, '5 images')
+    topics = {'image_raw/compressed': (CompressedImage, 5)}
+    (packed,), _ = heard(topics, source=folder, pace='delivered', jpeg_quality=100)
     assert {message.format for message in packed} == {'mono8; jpeg compressed mono8'}
     assert [int(image_to_gray(image)[0, 0]) for image in packed] == [0, 1, 2, 3, 4]
     assert set(np.diff(stamps(packed))) == {10_000_000}
@@ -127,11 +133,7 @@ def test_sources_by_name_are_cameras_of_their_own(
         tests.until(node.done.done, 'the end of all')
         node._report()
         tests.until(lambda: len(reports) >= 3, 'diagnostics of each camera')
-    assert {name: len(found) for name, found in images.items()} == {
-        'left': 5,
-        'right': 5,
-        'top': 1,
-    }
+    assert [len(found) for found in images.values()] == [5, 5, 1]
     assert images['top'][0].header.frame_id == 'yard/top_camera_optical'
     assert camera_info_to_camera(infos[0], 'left') == read_camera(calibration)
     names = [report.status[0].name for report in reports]
@@ -155,13 +157,9 @@ def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path) -> None:
             picture = np.full((HEIGHT, WIDTH), number, np.uint8)
             cv2.imwrite(str(tmp_path / name / f'img_{number:04d}.png'), picture)
     sources = f'left={tmp_path}/left right={tmp_path}/right'
-    given = {'frame_rate': 100.0, 'listeners': 1, 'stamps': 'source', 'pace': 'delivered'}
-    with bench(*words('video:', sources=sources, **given)) as tests:
-        images = [tests.listen(Image, f'{name}/image_raw', QOS) for name in ('left', 'right')]
-        node = tests.add(VideoNode)
-        tests.until(node.done.done, 'the end of both')
-    for found, count in zip(images, (6, 3), strict=True):
-        assert len(found) == count
+    topics = {'left/image_raw': (Image, 6), 'right/image_raw': (Image, 3)}
+    images, _ = heard(topics, sources=sources, stamps='source', pace='delivered')
+    for found in images:
         numbers = [int(image_to_gray(image)[0, 0]) for image in found]
         assert stamps(found) == [10_000_000 * number for number in numbers]
 
