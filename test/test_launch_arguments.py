@@ -162,9 +162,7 @@ def test_every_file_shows_what_runs_in_a_browser_once(
 
 
 @pytest.mark.slow
-def test_the_cameras_view_shows_the_boom_of_another_namespace(
-    printed: Callable[..., str],
-) -> None:
+def test_the_cameras_view_shows_the_boom_of_another_namespace(printed: Callable[..., str]) -> None:
     text = printed('vision', 'boom:=true', 'rviz:=true', 'boom_namespace:=north')
     assert '-f north/boom_base' in text
     assert 'robot_description:=/north/robot_description' in text

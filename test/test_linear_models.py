@@ -26,7 +26,6 @@ from longreach_crane.linear import smooth_model as smooth_crane
 from longreach_crane.machine import Command, Crane
 from longreach_crane.model import FREE, Constants, Inputs, linear_model
 from longreach_crane.parameters import load_machinery
-from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 from longreach_excavator.linear import smooth_model as smooth_excavator
 from longreach_harvester.linear import smooth_model as smooth_harvester
@@ -51,14 +50,22 @@ RUNS = [
 ]
 
 
+def loaded(machine: str, scenario: str, **options: Any) -> tuple[Any, ...]:
+    """Return a machine's declaration, its parameters, a scenario and its options."""
+    spec: Any = getattr(import_module(f'longreach_{machine}.spec'), machine.upper())
+    chosen = spec.options(**options)
+    parameters = spec.load(None, chosen)
+    path = spec.find_scenario(scenario)
+    return spec, parameters, spec.load_scenario(path, parameters, chosen), chosen
+
+
 def smooth(machine: str, scenario: str, time: float, free: bool = False) -> SmoothModel:
     """Return the equations of a machine at a time of a scenario."""
-    spec: Any = getattr(import_module(f'longreach_{machine}.spec'), machine.upper())
     # Of a method of order 2, with steps that do not matter here.
-    options = spec.options(step=2.5e-4) if machine == 'harvester' else spec.options()
-    parameters = spec.load(None, options)
-    given = spec.load_scenario(spec.find_scenario(scenario), parameters, options)
-    return spec.smooth(parameters, given, options, time, free)
+    options = {'step': 2.5e-4} if machine == 'harvester' else {}
+    spec, *given = loaded(machine, scenario, **options)
+    model: SmoothModel = spec.smooth(*given, time, free)
+    return model
 
 
 @pytest.mark.parametrize('machine', ['boom', 'crane', 'excavator', 'harvester', 'links'])
@@ -136,13 +143,11 @@ def test_the_crane_begins_with_the_first_command() -> None:
 
 def test_a_crane_whose_rigid_brake_closes_has_stopped() -> None:
     """In the cycle in which it closes the car rests, and the cable has what the stop gives it."""
-    options = CRANE.options(brake='rigid')
-    machinery = CRANE.load(None, options)
-    scenario = CRANE.load_scenario(CRANE.find_scenario('task_b'), machinery, options)
-    run = CRANE.simulate(machinery, scenario, options)
+    spec, *given = loaded('crane', 'task_b', brake='rigid')
+    run = spec.simulate(*given)
     first = int(np.flatnonzero(run.column('brake'))[0])
     assert run.column('car_velocity')[first] != 0.0
-    now = CRANE.smooth(machinery, scenario, options, first * 0.01, False)
+    now = spec.smooth(*given, first * 0.01, False)
     after = run.table[first + 1, 1:6]
     assert moved(now, 0.01)[1:] == pytest.approx(after[1:], rel=1e-6, abs=1e-9)
 
@@ -360,11 +365,8 @@ def swept_links() -> Swept:
 
 def swept_hydraulics(name: str, scenario: str, outputs: tuple[str, ...]) -> Swept:
     """Return a machine whose first moving valve is just open: it hardly leaves its state."""
-    spec: Any = getattr(import_module(f'longreach_{name}.spec'), name.upper())
-    options = spec.options()
-    parameters = spec.load(None, options)
-    given = spec.load_scenario(spec.find_scenario(scenario), parameters, options)
-    machine, inputs, command = spec.cosimulation(parameters, given, options)
+    spec, *given = loaded(name, scenario)
+    machine, inputs, command = spec.cosimulation(*given)
     u = np.zeros(len(inputs))
     place = 1 if name == 'harvester' else 0
     u[place] = 0.07  # dead bands are 0.05

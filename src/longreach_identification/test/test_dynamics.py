@@ -57,10 +57,7 @@ class Oscillator(Identifiable):
         return Experiment(recording.name, 0.0, float(recording.signals['motion'].times[-1]))
 
     def predict(
-        self,
-        machine: float,
-        experiment: Experiment,
-        times: Mapping[str, np.ndarray],
+        self, machine: float, experiment: Experiment, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         return {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}
 

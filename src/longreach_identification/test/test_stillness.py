@@ -8,13 +8,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_identification.machine import Recording
 from longreach_identification.recordings import signal
-from longreach_identification.stillness import (
-    Motion,
-    describe,
-    find_still,
-    mean_of,
-    resolution_of,
-)
+from longreach_identification.stillness import Motion, describe, find_still, mean_of, resolution_of
 
 RATE = 100.0
 LIMIT = 2e-4

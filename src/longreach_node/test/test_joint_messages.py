@@ -11,12 +11,7 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError
-from longreach_node.joint_messages import (
-    MOST_POINTS,
-    check_size,
-    joint_values,
-    order_from_message,
-)
+from longreach_node.joint_messages import MOST_POINTS, check_size, joint_values, order_from_message
 
 JOINTS = ['beam_1_joint', 'beam_2_joint', 'beam_3_joint', 'beam_4_joint']
 

@@ -56,8 +56,7 @@ def test_fast_dds_3_has_profiles_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ('chosen', 'refused'),
-    [('', False), ('rmw_two', False), ('rmw_on', True)],
+    ('chosen', 'refused'), [('', False), ('rmw_two', False), ('rmw_on', True)]
 )
 def test_an_rmw_that_is_not_installed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, refused: bool

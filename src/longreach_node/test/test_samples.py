@@ -183,13 +183,6 @@ class Stream:
         return self.done
 
 
-def test_each_pair_is_a_cycle() -> None:
-    stream = Stream()
-    assert stream.send(0, 1, 2, 2, 3) == [0, 1, 2, 3]
-    assert stream.notes == []
-    assert not stream.samples.grown()
-
-
 def test_what_is_missing_is_counted() -> None:
     stream = Stream()
     stream.send(0, 1)

@@ -20,11 +20,7 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import LongreachError
 from longreach_node import simulation
-from longreach_node.standard_interface import (
-    SERVICES,
-    add_standard_services,
-    installed_types,
-)
+from longreach_node.standard_interface import SERVICES, add_standard_services, installed_types
 from longreach_node.testing import bench
 
 
@@ -59,9 +55,7 @@ Result = message(
 )
 UNSUPPORTED, OK, NOT_FOUND, INCORRECT, FAILED = range(5)
 SimulationState = message(
-    'SimulationState',
-    'STATE_STOPPED=0 STATE_PLAYING=1 STATE_PAUSED=2 STATE_QUITTING=3',
-    state=int,
+    'SimulationState', 'STATE_STOPPED=0 STATE_PLAYING=1 STATE_PAUSED=2 STATE_QUITTING=3', state=int
 )
 STOPPED, PLAYING, PAUSED, QUITTING = range(4)
 FEATURES = (
