@@ -30,7 +30,12 @@ from longreach_dynamics.hydraulics import (
     spool_flows,
     spool_positions,
 )
-from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH, HEAD_RELIEF
+from longreach_dynamics.hydraulics.actuators import (
+    CUSHION_AREA,
+    CUSHION_LENGTH,
+    HEAD_RELIEF,
+    ROD_RELIEF,
+)
 
 OIL = OilParameters(
     supply_pressure=300e5,
@@ -170,8 +175,8 @@ def test_all_valves_only_take_power() -> None:
             q1, q2, p1, p2 = spool_flows(y, 0, i, rail, a.table)
             port_1, port_2 = (rail, tank) if y[4 + i] >= 0.0 else (tank, rail)
             assert min(q1 * (port_1 - p1), q2 * (p2 - port_2)) >= 0.0
-            for p in (p1, p2):
-                assert port_flows(p, HEAD_RELIEF, i, a.table) * (tank - p) >= 0.0
+            for p, relief in ((p1, HEAD_RELIEF), (p2, ROD_RELIEF)):
+                assert port_flows(p, relief, i, a.table) * (tank - p) >= 0.0
         # Between the constant supply pressure and the rail the pump loses, too.
         assert fed(a, y, rail).sum() * (OIL.supply_pressure - rail) >= 0.0
 

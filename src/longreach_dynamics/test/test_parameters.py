@@ -64,15 +64,6 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
     return file
 
 
-VALID = """
-mass: 10
-cylinders:
-  - {bore: 0.1, rod: 0.05}
-  - {bore: 0.2, rod: 0.1}
-main: {bore: 0.3, rod: 1e-1}
-"""
-
-
 def test_mapping_becomes_nested_objects_with_defaults() -> None:
     machine = from_mapping(Machine, values(mass=7, joints=2.0, weights=[1, 2, 3], limit=4))
     assert machine == Machine(
@@ -132,14 +123,14 @@ def test_refusals_name_path_value_and_what_is_allowed(
 
 @pytest.mark.parametrize('text', ['1e5', '1E5', '+1e5', '1.e5', '.1e6', '1.0e+5', '100000'])
 def test_every_way_to_write_a_number_is_one(text: str, tmp_path: Path) -> None:
-    machine = load(Machine, write(tmp_path, VALID.replace('mass: 10', f'mass: {text}')))
-    assert machine.mass == 1e5
+    others = yaml.safe_dump(values(mass=...))
+    assert load(Machine, write(tmp_path, f'mass: {text}\n{others}')).mass == 1e5
 
 
 @pytest.mark.parametrize('text', ['1:30', '0x1F', '2001-12-14', '1_000'])
 def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"mass = '{text}', allowed: a number"):
-        load(Machine, write(tmp_path, VALID.replace('mass: 10', f'mass: {text}')))
+        load(Machine, write(tmp_path, f'mass: {text}\n'))
 
 
 @pytest.mark.parametrize(
