@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rosbags.highlevel import AnyReader
 from rosbags.interfaces import QosDurability
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
@@ -131,13 +132,8 @@ def test_round_trip(tmp_path, options):
     assert joints.name == ['car_joint']
     np.testing.assert_array_equal(joints.position, [49.5])
     np.testing.assert_array_equal(joints.effort, [1.0, 2.0])
-
-
-def test_rosbags_reads_it_with_its_definitions(tmp_path):
-    from rosbags.highlevel import AnyReader
-
-    bag = make_bag(tmp_path / 'bag')
-    with AnyReader([bag]) as reader:  # checks the type hashes too
+    # So does rosbags, which checks the type hashes, too.
+    with AnyReader([bag]) as reader:
         assert reader.message_count == 200
         assert {c.msgtype for c in reader.connections} == {SENSORS, JOINTS}
         connection, _, data = next(reader.messages())

@@ -63,17 +63,13 @@ def test_right_angled_triangles_cover_any_triangle():
 
 
 def test_figures_of_all_types_with_colours_and_poses():
-    half = np.sqrt(0.5)
+    half, line = np.sqrt(0.5), [(0, 0, 0), (1, 0, 0)]
+    blue = [(0, 0, 0), (0, 0, 0), (0, 0, 1)]
     (figures,) = drawn(
-        marker(ARROW, [(0, 0, 0), (1, 0, 0)], name='arrow', place=(0, 0, 5)),
-        marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0), (2, 0, 1)], name='strip'),
-        marker(LINE_LIST, [(0, 0, 0), (1, 0, 0)], name='list', turn=(half, 0, 0, half)),
-        marker(
-            TRIANGLE_LIST,
-            [(0, 0, 0), (1, 0, 0), (0, 0, 1)],
-            name='faces',
-            colors=[(0, 0, 0), (0, 0, 0), (0, 0, 1)],
-        ),
+        marker(ARROW, line, name='arrow', place=(0, 0, 5)),
+        marker(LINE_STRIP, [*line, (2, 0, 1)], name='strip'),
+        marker(LINE_LIST, line, name='list', turn=(half, 0, 0, half)),
+        marker(TRIANGLE_LIST, [*line, (0, 0, 1)], name='faces', colors=blue),
         marker(CYLINDER, name='body', place=(1, 2, 3)),
         marker(9, name='text'),
         marker(10, name='mesh'),
@@ -90,18 +86,12 @@ def test_figures_of_all_types_with_colours_and_poses():
     assert figures.texts['text_0'][0] == 'tip'
 
 
-def test_names_and_numbers_of_markers_are_told_apart():
-    (figures,) = drawn(
-        marker(CYLINDER, name='beam1', number=2), marker(CYLINDER, name='beam', number=12)
-    ).figures()
-    assert len(figures.bodies) == 2
-
-
 def test_markers_stay_until_they_are_deleted():
-    drawing = drawn(marker(CYLINDER, name='a'), marker(CYLINDER, name='b'))
+    names = [('a', 0), ('b1', 2), ('b', 12)]
+    drawing = drawn(*(marker(CYLINDER, name=name, number=number) for name, number in names))
     drawing.add(Markers([marker(CYLINDER, name='a', action=2)]))
     (figures,) = drawing.figures()
-    assert list(figures.bodies) == ['b_0']
+    assert list(figures.bodies) == ['b1_2', 'b_12']
     drawing.add(Markers([marker(CYLINDER, action=3)]))
     assert drawing.figures() == []
 
