@@ -6,9 +6,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +17,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent for path in ROOT.glob('src/*/package.xml'))
 PYTHON_PACKAGES = [path for path in PACKAGES if (path / 'setup.py').exists()]
-LIBRARIES = (
-    'longreach_boom', 'longreach_crane', 'longreach_dynamics', 'longreach_excavator',
-    'longreach_markers',
-)  # fmt: skip
 # Module -> rosdep key. ROS packages have their own names.
 KEYS = {
     'PIL': 'python3-pil',
@@ -320,48 +314,6 @@ def test_setup_says_the_same_as_the_manifest(package):
     assert (package / 'resource' / package.name).exists()
     assert (package / package.name / 'py.typed').exists()
     assert f"NAME = '{package.name}'" in (package / 'setup.py').read_text()
-
-
-# --- without ROS ----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_libraries_of_machines_run_in_a_bare_python(tmp_path):
-    """Installed by pip alone: no workspace is sourced, and neither ROS nor other packages load."""
-    pytest.importorskip('pip')
-    chosen = [path for path in PYTHON_PACKAGES if path.name in LIBRARIES]
-    for package in chosen:
-        shutil.copytree(
-            package, tmp_path / package.name, ignore=shutil.ignore_patterns('*.egg-info')
-        )
-    clean = {k: v for k, v in os.environ.items() if k not in ('AMENT_PREFIX_PATH', 'PYTHONPATH')}
-    pip = [sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps', '--no-build-isolation']
-    pip += ['--no-index', '--target', str(tmp_path / 'site')]
-    done = subprocess.run(
-        [*pip, *(f'./{package.name}' for package in chosen)],
-        cwd=tmp_path, env=clean, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    program = (
-        'import sys\n'
-        'from longreach_boom.parameters import load_boom\n'
-        'from longreach_crane.description import robot_description\n'
-        'from longreach_crane.parameters import load_machinery\n'
-        'from longreach_excavator.parameters import load_excavator\n'
-        'from longreach_markers import detect\n'
-        'load_boom(), load_excavator(), robot_description(load_machinery().crane)\n'
-        'print(*{name.split(".")[0] for name in sys.modules})\n'
-        'print(sys.modules["longreach_boom"].__file__)\n'
-    )
-    environment = clean | {'PYTHONPATH': str(tmp_path / 'site')}
-    done = subprocess.run(
-        [sys.executable, '-c', program], cwd='/', env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    loaded, place = done.stdout.splitlines()
-    assert set(LIBRARIES) <= set(loaded.split())
-    assert not {'rclpy', 'matplotlib', 'longreach_node', 'longreach_tools'} & set(loaded.split())
-    assert Path(place).is_relative_to(tmp_path)
 
 
 # --- what packages export -------------------------------------------------------------------

@@ -88,6 +88,8 @@ def test_a_wheel_runs_without_ros(tmp_path: Path) -> None:
     assert 'boom' in run('longreach', '--help')
     assert 'load_position' in run('longreach', 'crane', 'run', 'task_b', '--plot', 'crane.png')
     assert (tmp_path / 'crane.png').stat().st_size > 10_000
+    for machine in ('excavator', 'harvester', 'links'):
+        assert '<robot ' in run('longreach', machine, 'urdf')
     assert 'nodes need ROS 2' in run('longreach', 'launch', 'crane', code=2)
     for words in (('view', 'crane'), ('view', '--demo')):
         (line,) = run('longreach', *words, code=1).splitlines()
