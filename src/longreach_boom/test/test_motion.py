@@ -541,6 +541,15 @@ def heavy_and_light(boom):
     return read_only(p._replace(beams=beams))
 
 
+def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom):
+    y = random_state(boom, np.random.default_rng(5))
+    before = y.copy()
+    modes = np.array([STUCK, OUTWARDS, INWARDS, OUTWARDS])
+    assert not impulse_stop(y, modes, heavy_and_light(boom))
+    assert np.array_equal(y, before)
+    assert impulse_stop(y, modes, constants_of(boom))
+
+
 def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom):
     start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
     y, modes = start.y.copy(), np.full(4, OUTWARDS)

@@ -62,11 +62,6 @@ def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom):
     assert HangingLoad(90.0).on(boom) == Load(90.0, 3, 9.0)
     assert HangingLoad(90.0, 'beam_2').on(boom) == Load(90.0, 1, 8.6)
     assert HangingLoad(90.0, position=0.0).on(boom) == Load(90.0, 3, 0.0)
-    assert HangingLoad(90.0, 'beam_1', 2.4).on(boom) == Load(90.0, 0, 2.4)
-    scenario = Scenario(
-        duration=1.0, pose='site', loads=(HangingLoad(1.0), HangingLoad(2.0, 'beam_1'))
-    )
-    assert scenario.initial_loads(boom) == (Load(1.0, 3, 9.0), Load(2.0, 0, 9.6))
 
 
 def test_load_changes_come_in_the_order_of_time(boom):
