@@ -11,29 +11,29 @@ from longreach_node.stamps import nanoseconds_of
 from longreach_tools.bag import open_bag, read_bag
 from longreach_tools.testing import Outcome, contents, launch, longreach
 
-FAST = ('real_time_factor:=0.0',)
 SCENARIOS = share_directory('longreach_bringup') / 'config' / 'scenarios'
-# Time between samples [ns].
-PERIODS = {
-    'crane': 10_000_000, 'north': 10_000_000, 'south': 10_000_000,
-    'boom': 5_000_000, 'excavator': 20_000_000,
-}  # fmt: skip
+# Time between samples [ns], and what is published with each.
+PERIODS = {'crane': 10_000_000, 'boom': 5_000_000, 'excavator': 20_000_000}
+STREAMS = {
+    'crane': ('sensors', 'joint_states', 'command', 'status'),
+    'boom': ('joint_states', 'hydraulics', 'strain', 'valve_command'),
+    'excavator': ('joint_states', 'hydraulics', 'reactions'),
+}
+# By namespace machine and scenario.
+CRANES = {'north': ('crane', 'task_c'), 'south': ('crane', 'task_b')}
+MACHINES = {
+    'crane': ('crane', 'task_c'),
+    'boom': ('boom', 'boom_load_release'),
+    'excavator': ('excavator', 'excavator_dig_17kpa'),
+}
 
 
-def compared(capsys, machine, bag, scenario):
-    """Return the differences of a bag, named as the namespace, from the library's run."""
-    words = ('--namespace', bag.name, '--scenario', SCENARIOS / f'{scenario}.yaml')
-    done = Outcome(capsys, machine, 'compare', bag, *words, '--format', 'json')
-    differences: dict[str, float] = done.json['differences']
-    return differences
-
-
-def assert_complete(bag, topics, duration):
-    """Check that no sample is missing, and that all frames have the prefix of the namespace."""
-    period = PERIODS[bag.name]
+def assert_complete(bag, machine, duration):
+    """Check that all samples are there, in frames with the namespace; return their number."""
+    period = PERIODS[machine]
     every = [k * period for k in range(round(duration * 1e9 / period) + 1)]
     # Sets, because on a slow machine a plant in lockstep sends its first sample more than once.
-    stamps: dict[str, set[int]] = {topic: set() for topic in topics}
+    stamps: dict[str, set[int]] = {topic: set() for topic in STREAMS[machine]}
     for topic, _, message in read_bag(bag):
         name = topic.removeprefix(f'/{bag.name}/')
         if name in stamps:
@@ -41,41 +41,31 @@ def assert_complete(bag, topics, duration):
             assert message.header.frame_id.startswith(f'{bag.name}/'), topic
     for topic, found in stamps.items():
         assert sorted(found) == every, topic
+    return len(every)
 
 
 @pytest.mark.slow
-def test_two_cranes_in_lockstep_equal_the_library(tmp_path, capsys):
-    words = ('machines:=two_cranes', *FAST, 'duration:=6.0', 'record:=bags')
+@pytest.mark.parametrize(
+    ('words', 'duration', 'machines'),
+    [(('machines:=two_cranes',), 6.0, CRANES), (('clock:=boom',), 1.0, MACHINES)],
+    ids=['cranes', 'machines'],
+)
+def test_machines_in_lockstep_equal_the_library(tmp_path, capsys, words, duration, machines):
+    words = (*words, 'real_time_factor:=0.0', f'duration:={duration}', 'record:=bags')
     with launch('site', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
         assert '/clock is also published' not in running.text()
-    for name, scenario in (('north', 'task_c'), ('south', 'task_b')):
+    for name, (machine, scenario) in machines.items():
         bag = tmp_path / 'bags' / name
-        assert_complete(bag, ('sensors', 'joint_states', 'command', 'status'), 6.0)
-        differences = compared(capsys, 'crane', bag, scenario)
-        assert differences['cycles_compared'] == 601
-        # Whole numbers count cycles: the scenario goes on after 6 s.
-        assert {v for v in differences.values() if isinstance(v, float)} == {0.0}
-
-
-@pytest.mark.slow
-def test_crane_boom_and_excavator_in_lockstep_equal_the_library(tmp_path, capsys):
-    words = (*FAST, 'duration:=1.0', 'record:=bags', 'clock:=boom')
-    with launch('site', tmp_path, *words) as running:
-        assert running.wait() == 0, running.text()
-        assert '/clock is also published' not in running.text()
-    bags = tmp_path / 'bags'
-    assert_complete(bags / 'crane', ('sensors', 'joint_states', 'command', 'status'), 1.0)
-    assert_complete(bags / 'boom', ('joint_states', 'hydraulics', 'strain', 'valve_command'), 1.0)
-    assert_complete(bags / 'excavator', ('joint_states', 'hydraulics', 'reactions'), 1.0)
-    for machine, scenario, count in (
-        ('crane', 'task_c', 101),
-        ('boom', 'boom_load_release', 201),
-        ('excavator', 'excavator_dig_17kpa', 51),
-    ):
-        differences = compared(capsys, machine, bags / machine, scenario)
-        assert count in differences.values(), machine
-        assert max(v for v in differences.values() if isinstance(v, float)) < 1e-12, machine
+        count = assert_complete(bag, machine, duration)
+        called = ('--namespace', name, '--scenario', SCENARIOS / f'{scenario}.yaml')
+        done = Outcome(capsys, machine, 'compare', bag, *called, '--format', 'json')
+        differences = done.json['differences']
+        # Whole numbers count samples: the scenario goes on after the end.
+        assert count in differences.values(), name
+        largest = max(v for v in differences.values() if isinstance(v, float))
+        # Tips of the boom are put together anew, in another order than the library's.
+        assert largest <= (1e-12 if machine == 'boom' else 0.0), name
 
 
 @pytest.mark.slow
@@ -96,12 +86,12 @@ def test_two_cranes_in_real_time_do_not_disturb_each_other(tmp_path):
     for name in ('north', 'south'):
         bag = contents(tmp_path / 'bags' / name)
         samples = [stamp for stamp, _ in bag[f'/{name}/sensors']]
-        assert samples == [k * PERIODS[name] for k in range(len(samples))]
+        assert samples == [k * PERIODS['crane'] for k in range(len(samples))]
         # Which are late depends on the machine; none is doubled or out of order, and they answer
         # samples of their own plant.
         answers = [stamp for stamp, _ in bag[f'/{name}/command']]
         assert answers == sorted(set(answers))
-        assert {stamp % PERIODS[name] for stamp in answers} == {0}
+        assert {stamp % PERIODS['crane'] for stamp in answers} == {0}
         assert len(set(answers) & set(samples)) > 100
 
 
