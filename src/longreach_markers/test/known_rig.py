@@ -41,13 +41,7 @@ CLUSTERED = np.array(
 
 
 def mapping(
-    points=SPREAD,
-    rng=None,
-    pixel=0.05,
-    deviation=0.01,
-    cameras=CAMERAS,
-    poses=POSES,
-    **more,
+    points=SPREAD, rng=None, pixel=0.05, deviation=0.01, cameras=CAMERAS, poses=POSES, **more
 ):
     """A reference file's content; without a generator all is exact."""
     rows = []

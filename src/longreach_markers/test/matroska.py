@@ -25,12 +25,10 @@ def write_matroska(
 ) -> Path:
     """Write pictures with times [ms], a cluster each, and a duration [ms]."""
     head = _element(
-        0x1A45DFA3,
-        _element(0x4282, b'matroska') + _number(0x4287, 4) + _number(0x4285, 2),
+        0x1A45DFA3, _element(0x4282, b'matroska') + _number(0x4287, 4) + _number(0x4285, 2)
     )
     info = _element(
-        0x1549A966,
-        _number(0x2AD7B1, 1_000_000) + _element(0x4489, struct.pack('>d', duration)),
+        0x1549A966, _number(0x2AD7B1, 1_000_000) + _element(0x4489, struct.pack('>d', duration))
     )
     height, width = pictures[0].shape[:2]
     track = _element(
@@ -45,10 +43,7 @@ def write_matroska(
         _element(
             0x1F43B675,
             _number(0xE7, time)
-            + _element(
-                0xA3,
-                b'\x81\x00\x00\x80' + cv2.imencode('.jpg', picture)[1].tobytes(),
-            ),
+            + _element(0xA3, b'\x81\x00\x00\x80' + cv2.imencode('.jpg', picture)[1].tobytes()),
         )
         for picture, time in zip(pictures, times, strict=True)
     )

@@ -22,12 +22,7 @@ from longreach_markers.tracking.rig_tracker import Estimate
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
 # Not of one plane, so that no direction is a special one.
-POINTS = {
-    'a': (0.0, 0.0, 0.0),
-    'b': (0.8, 0.0, 0.1),
-    'c': (0.3, 0.0, 0.6),
-    'd': (-0.2, 0.1, 0.4),
-}
+POINTS = {'a': (0.0, 0.0, 0.0), 'b': (0.8, 0.0, 0.1), 'c': (0.3, 0.0, 0.6), 'd': (-0.2, 0.1, 0.4)}
 # Standard deviations of pixels [px]; of rotation [rad] and position [m] of a camera; of the two
 # tilts [rad] and the shift [m] of the plane.
 PIXEL, POSE, PLANE = 0.05, np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])

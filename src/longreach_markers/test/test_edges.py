@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from exact_marker import SIZE, U, V, draw, taken
 
 from longreach_markers.marker.edges import (
     GRADIENT_NOISE,
@@ -15,9 +16,7 @@ from longreach_markers.marker.edges import (
     without_glare,
 )
 
-SIZE = 60
 WHOLE = (0, SIZE, 0, SIZE)
-V, U = np.mgrid[0:SIZE, 0:SIZE].astype(float)
 PHI = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2.0)))
 
 
@@ -27,17 +26,10 @@ def step(angle: float, distance: float, blur: float = 0.9, low=50.0, high=180.0)
     return np.rint(low + (high - low) * PHI(away / blur)).astype(np.uint8)
 
 
-def disc(u: float, v: float, radius: float, dark=40.0, bright=200.0, blur=0.9) -> np.ndarray:
-    """A dark disc, good to the curvature of its edge."""
-    away = np.hypot(U - u, V - v) - radius
-    return np.clip(np.rint(dark + (bright - dark) * PHI(away / blur)), 0, 255).astype(np.uint8)
-
-
-def ring(u: float, v: float, radius: float, inner: float) -> np.ndarray:
-    """A dark ring on bright ground."""
-    away = np.hypot(U - u, V - v)
-    band = PHI((radius - away) / 0.9) * PHI((away - inner) / 0.9)
-    return np.rint(200.0 - 160.0 * band).astype(np.uint8)
+def disc(u: float, v: float, radius: float, inner=0.0, bright=200.0) -> np.ndarray:
+    """A dark disc or ring on bright ground."""
+    levels = (bright, 40.0, bright)
+    return taken(draw((u, v), radius * np.eye(2), inner=inner, levels=levels))
 
 
 @pytest.mark.parametrize('angle', np.radians([0.0, 20.0, 45.0, 77.0, 90.0, 160.0, 230.0, 301.0]))
@@ -57,7 +49,7 @@ def test_points_lie_on_a_straight_edge_and_point_to_its_bright_side(angle, dista
 
 
 def test_a_ring_is_two_chains_and_both_are_round():
-    edges = find_edges(ring(30.2, 28.7, 18.0, 9.0), WHOLE, 5.0)
+    edges = find_edges(disc(30.2, 28.7, 18.0, 0.5), WHOLE, 5.0)
     assert edges.chains == 2
     assert np.array_equal(np.unique(edges.chain), [0, 1])
     for chain in range(2):
@@ -113,16 +105,16 @@ def test_noise_is_seen_on_planes_and_beside_edges(deviation):
 
 
 def test_edges_of_glare_are_left_out_but_not_those_of_an_overexposed_image():
-    image = disc(30.0, 30.0, 15.0)
+    image = disc(36.0, 30.0, 15.0)
     edges = find_edges(image, WHOLE, 5.0)
     assert without_glare(image, edges) is edges
     glary = image.copy()
-    glary[:, 38:] = 255
+    glary[:, 44:] = 255
     seen = find_edges(glary, WHOLE, 5.0)
     kept = without_glare(glary, seen)
     assert 0 < kept.u.size < seen.u.size
-    assert kept.u.max() < 37.0
+    assert kept.u.max() < 43.0
     assert kept.chains == seen.chains
-    overexposed = disc(30.0, 30.0, 15.0, 40.0, 400.0)
+    overexposed = disc(36.0, 30.0, 15.0, bright=400.0)
     edges = find_edges(overexposed, WHOLE, 5.0)
     assert without_glare(overexposed, edges).u.size == edges.u.size

@@ -129,8 +129,7 @@ def test_cameras_of_fewer_bits(bits: int, top: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ('encoding', 'brightness'),
-    [('uyvy', 1), ('yuv422', 1), ('yuyv', 0), ('yuv422_yuy2', 0)],
+    ('encoding', 'brightness'), [('uyvy', 1), ('yuv422', 1), ('yuyv', 0), ('yuv422_yuy2', 0)]
 )
 def test_yuv(encoding: str, brightness: int) -> None:
     # Two pixels share their colours; brightness is what is called Y.

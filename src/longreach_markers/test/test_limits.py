@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exact_marker import SIZE, draw, taken
 from independent_views import digitised, view
 from rig_files import write_rig
-from scipy.special import ndtr
 from small_rig import START, small_rig
 
 from longreach_dynamics.errors import InputError
@@ -39,16 +39,13 @@ def test_each_limit_has_a_unit_and_a_basis() -> None:
 
 def seen(hidden: float = 0.0, **limits: float):
     """What is found of a dark ring, of whose width a share is hidden from the right."""
-    v, u = np.mgrid[0:100, 0:100]
-    away = np.hypot(u - 50.2, v - 49.7)
-    soft = ndtr((20.0 - away) / 0.8) - ndtr((10.0 - away) / 0.8)
-    image = 180.0 - 130.0 * soft
-    image[:, round(70.2 - 40.0 * hidden) :] = 110.0 if hidden else image[:, 70:]
-    image += np.random.default_rng(1).normal(0.0, 1.5, image.shape)
-    image = np.clip(image, 0.0, 255.0).astype(np.uint8)
-    camera = Camera('any', 100, 100, 2000.0, 2000.0, 50.0, 50.0)
+    image = draw(shape=20.0 * np.eye(2), levels=(180.0, 50.0, 180.0))
+    if hidden:
+        image[:, round(56.3 - 40.0 * hidden) :] = 110.0
+    image = taken(image, 1.5, seed=1)
+    camera = Camera('any', SIZE, SIZE, 2000.0, 2000.0, 36.0, 36.0)
     look = {'camera': camera, 'normal_cam': (0.0, 0.0, 1.0), 'limits': LIMITS.replace(**limits)}
-    return detect(image, (50.0, 50.0), 20.0, **look)
+    return detect(image, (36.0, 36.0), 20.0, **look)
 
 
 def test_detection_obeys_its_limits() -> None:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from exact_marker import parameters
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
@@ -40,13 +41,9 @@ def image_of(pinhole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def a_fit() -> tuple[np.ndarray, np.ndarray]:
     """Return parameters and covariance of a marker away from the middle of the image."""
-    p = np.zeros(PARAMETERS)
-    p[CENTER:SHAPE] = 470.3, 121.8
-    p[SHAPE:BLUR] = 31.0, -6.0, 22.0
-    p[BLUR:BAND] = 1.3, 0.2, 0.9
-    p[BAND : BAND + 3] = 50.0, 0.05, -0.02
-    p[OUTSIDE : OUTSIDE + 3] = 180.0, 0.4, 0.3
-    p[PERSPECTIVE:] = 0.03, -0.02
+    place = {'center': (470.3, 121.8), 'shape': (31.0, -6.0, 22.0), 'h': (0.03, -0.02)}
+    grey = {'band': (50.0, 0.05, -0.02), 'outside': (180.0, 0.4, 0.3)}
+    p = parameters(blur=(1.3, 0.2, 0.9), **place, **grey)
     root = np.random.default_rng(3).normal(size=(PARAMETERS, PARAMETERS)) * 1e-3
     return p, root @ root.T
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
+from exact_marker import MIDDLE, SIZE, A, U, V, draw, parameters, taken
 
 from longreach_markers.camera.model import Camera
-from longreach_markers.marker.pixel_parameters import (
-    BLUR,
-    CENTER,
-    PARAMETERS,
-    RHO,
-    SHAPE,
-)
 from longreach_markers.marker.pixel_selection import (
     LIGHT_TERMS,
     add_light,
@@ -24,13 +17,6 @@ from longreach_markers.marker.pixel_selection import (
 from longreach_markers.marker.symmetric import SECTORS
 
 EVERY = np.ones(2 * SECTORS, bool)
-
-
-def parameters(rho=0.5) -> np.ndarray:
-    p = np.zeros(PARAMETERS)
-    p[RHO], p[CENTER:SHAPE], p[SHAPE:BLUR] = rho, MIDDLE, A[[0, 0, 1], [0, 1, 1]]
-    p[BLUR], p[BLUR + 2] = 0.8, 0.8
-    return p
 
 
 def selected(image, p, *, packed=None, disc=False, reach=3.0):
@@ -81,8 +67,7 @@ def test_pinhole_places_are_exact_in_a_large_window_of_a_bent_picture(model, dis
     # Each pixel has a grey level of its own within its neighbourhood.
     rows, columns = np.mgrid[0:400, 0:500]
     image = (columns % 16 + 16 * (rows % 16)).astype(np.uint8)
-    p = parameters()
-    p[CENTER:SHAPE], p[SHAPE:BLUR] = (230.0, 190.0), (130.0, 0.0, 110.0)
+    p = parameters(center=(230.0, 190.0), shape=(130.0, 0.0, 110.0))
     samples, _ = selected(image, p, packed=camera.packed, reach=30.0)
     assert samples.shape[1] > 20_000
     pixels = camera.distort((samples[:2].T - [240.0, 200.0]) / 1000.0)

@@ -401,17 +401,6 @@ def test_merged_covariance_holds_what_the_plane_may_be_off():
 # Start
 
 
-def test_search_names_the_same_markers_in_both_cameras():
-    stage = Stage(small_rig(positions=False))
-    seen = stage.start()
-    for side in SIDES:
-        assert list(seen[side]) == ['a', 'b', 'c']
-        centers = stage.simulators[side].centers(PLACES)
-        for one, center in zip(seen[side].values(), centers, strict=True):
-            assert math.dist(one.center, center) < 0.03
-    assert_tracked(stage.update(1 / RATE))
-
-
 def test_search_that_does_not_add_up_says_what_both_cameras_see():
     stage = Stage(small_rig(positions=False))
     places = PLACES.copy()
