@@ -105,7 +105,7 @@ def test_noise_is_seen_on_planes_and_beside_edges(deviation):
 
 
 def test_edges_of_glare_are_left_out_but_not_those_of_an_overexposed_image():
-    image = disc(36.0, 30.0, 15.0)
+    image = disc(36.0, 30.0, 15.0, 0.5)
     edges = find_edges(image, WHOLE, 5.0)
     assert without_glare(image, edges) is edges
     glary = image.copy()
