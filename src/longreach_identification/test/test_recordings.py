@@ -28,20 +28,13 @@ from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')
 
+PRESSURES = [
+    Source(topic, 'head_pressure', 'lift') for topic in ('sensors/pressure', 'hydraulics')
+]
+STRAINS = [Source(topic, 'strain', 'arm') for topic in ('sensors/strain', 'strain')]
 SIGNALS = (
-    MeasuredSignal(
-        'p_head_1',
-        'Pa',
-        (
-            Source('sensors/pressure', 'head_pressure', 'lift'),
-            Source('hydraulics', 'head_pressure', 'lift'),
-        ),
-    ),
-    MeasuredSignal(
-        'strain_1',
-        '1',
-        (Source('sensors/strain', 'strain', 'arm'), Source('strain', 'strain', 'arm')),
-    ),
+    MeasuredSignal('p_head_1', 'Pa', tuple(PRESSURES)),
+    MeasuredSignal('strain_1', '1', tuple(STRAINS)),
     MeasuredSignal(
         'marker_tip_x',
         'm',
@@ -127,30 +120,24 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 # --- bags --------------------------------------------------------------------------------------
 
 
+def header_at(stamp: int) -> Header:
+    header = Header()
+    header.stamp.sec, header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+    return header
+
+
 def messages(start: int = 0) -> list[tuple[str, int, Any]]:
     """Return sensors, their truth, and markers from ``start`` [ns] on."""
     rows: list[tuple[str, int, Any]] = []
     for k in range(20):
         stamp = start + k * 10_000_000
-        header = Header()
-        header.stamp.sec, header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        header = header_at(stamp)
         for topic, error in (('hydraulics', 0.0), ('sensors/pressure', 7.0)):
-            rows.append(
-                (
-                    topic,
-                    stamp,
-                    HydraulicState(
-                        header=header,
-                        name=['other', 'lift'],
-                        head_pressure=[0.0, k + error],
-                        rod_pressure=[0.0, 0.0],
-                        # rclpy pads empty lists at the end by more than rosbags takes.
-                        spool=[0.0, 0.0],
-                        head_flow=[0.0, 0.0],
-                        rod_flow=[0.0, 0.0],
-                    ),
-                )
-            )
+            state = HydraulicState(header=header, name=['other', 'lift'])
+            state.head_pressure = [0.0, k + error]
+            # rclpy pads empty lists at the end by more than rosbags takes.
+            state.rod_pressure = state.spool = state.head_flow = state.rod_flow = [0.0, 0.0]
+            rows.append((topic, stamp, state))
         rows.append(('strain', stamp, StrainState(header=header, name=['arm'], strain=[k * 1e-6])))
         estimate = MarkerEstimate(name='tip', status=2 if k == 5 else 0)
         estimate.in_plane.x = float(k) if k != 6 else np.nan
@@ -180,8 +167,7 @@ def test_loads_tell_events_and_payload_on_the_clock_of_the_signals(
     rows = messages(start)
     for k, mass in ((0, 5.0), (8, 0.0), (12, again)):
         stamp = start + k * 10_000_000
-        load = InertiaStamped()
-        load.header.stamp.sec, load.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        load = InertiaStamped(header=header_at(stamp))
         load.inertia.m = mass
         rows.append(('load', stamp, load))
     bag = write_bag(tmp_path / 'bag', 'a', sorted(rows, key=lambda row: row[1]))
