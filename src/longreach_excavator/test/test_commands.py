@@ -41,6 +41,12 @@ def test_a_cohesion_in_kilopascals_is_warned_of(capsys):
     assert 'the cohesion is 17 Pa, in Pa, not kPa' in done.err
 
 
+def test_printed_forces_have_a_row_for_each_step(capsys, tmp_path):
+    words = ('dig', '--mode', 'printed', '--csv', tmp_path / 'dug.csv')
+    assert Outcome(capsys, 'excavator', *words).code == 0
+    assert read_table(tmp_path / 'dug.csv')['time'][1] == 1e-3
+
+
 def test_dig_stalls_in_harder_soil(capsys):
     found = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, '--format', 'json').json
     assert found['stalled']

@@ -13,7 +13,7 @@ from std_msgs.msg import Header
 from longreach_dynamics.runs import compare_runs
 from longreach_excavator import conversions
 from longreach_excavator.columns import COLUMNS
-from longreach_excavator.parameters import ExcavatorParameters, default_file
+from longreach_excavator.parameters import default_file
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
@@ -33,11 +33,6 @@ sweep_deg: 108.9
 valve_commands:
   - {time: 0.0, spools: [0.0, 0.0, 1.0]}
 """
-
-
-@pytest.fixture(scope='module')
-def expected(excavator: ExcavatorParameters) -> ExcavatorRun:
-    return simulate(excavator, dig_scenario(duration=0.2), sample_time=0.02)
 
 
 def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
@@ -61,33 +56,28 @@ def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
     return found
 
 
-def test_a_recording_is_the_run(excavator, expected, tmp_path):
-    bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
+@pytest.mark.parametrize(('depth', 'duration'), [('swing', 0.2), ('terrain', 1.0)])
+def test_a_recording_is_the_run(excavator, tmp_path, depth, duration):
+    run = simulate(excavator, dig_scenario(duration=duration, depth=depth), sample_time=0.02)
+    bag = write_bag(tmp_path / 'bag', 'excavator', messages(run))
     recorded = read_run(EXCAVATOR, bag, 'excavator', excavator)
     assert recorded.sample_time(1e-3) == pytest.approx(0.02)
-    differences = compare_runs(recorded, expected)
-    assert differences.pop('samples_compared') == 11
+    differences = compare_runs(recorded, run)
+    assert differences.pop('samples_compared') == round(duration / 0.02) + 1
     assert differences.pop('samples_missing') == 0
     # Without terrain there is no such topic.
-    loads = {'bucket_volume', 'bucket_mass'}
+    loads = {'bucket_volume', 'bucket_mass'} if depth == 'swing' else set()
     assert set(differences) == set(COLUMNS.recorded.names) - {'time'} - loads
     assert set(differences.values()) == {0.0}
     assert {'lk_x', 'bucket_arm_z', 'soil_force', 'head_flow_boom'} < set(differences)
     assert np.ptp(recorded.column('theta_4')) > 0.01
+    if depth == 'terrain':
+        assert recorded.column('bucket_mass')[-1] > 100.0
 
 
-def test_a_recording_with_terrain_holds_the_load(excavator, tmp_path):
-    run = simulate(excavator, dig_scenario(duration=1.0, depth='terrain'), sample_time=0.02)
+def test_compare_tells_the_run_from_another(capsys, excavator, tmp_path):
+    run = simulate(excavator, dig_scenario(duration=0.2), sample_time=0.02)
     bag = write_bag(tmp_path / 'bag', 'excavator', messages(run))
-    recorded = read_run(EXCAVATOR, bag, 'excavator', excavator)
-    differences = compare_runs(recorded, run)
-    assert differences.pop('samples_compared') == 51
-    assert set(differences.values()) == {0.0}
-    assert recorded.column('bucket_mass')[-1] > 100.0
-
-
-def test_compare_tells_the_run_from_another(capsys, expected, tmp_path):
-    bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
     scenario, other = tmp_path / 'dig.yaml', tmp_path / 'other.yaml'
     scenario.write_text(SCENARIO)
     other.write_text(SCENARIO.replace('1.0]', '0.5]'))

@@ -39,6 +39,11 @@ def recorded(excavator: ExcavatorParameters, depth: str) -> Recording:
     return Recording('dig', signals)
 
 
+@pytest.fixture(scope='module')
+def recording(standard: ExcavatorParameters) -> Recording:
+    return recorded(standard, 'swing')
+
+
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('page', [EXCAVATOR, EXCAVATOR_SURFACE], ids=lambda page: page.depth)
 def test_cohesion_is_identified(standard, page):
@@ -52,8 +57,7 @@ def test_cohesion_is_identified(standard, page):
     assert abs(found.machine.soil.cohesion - 13e3) < 3.0 * error
 
 
-def test_spools_are_followed_without_lag(standard):
-    recording = recorded(standard, 'swing')
+def test_spools_are_followed_without_lag(standard, recording):
     experiment = EXCAVATOR.experiment(standard, recording)
     assert len(experiment.scenario.valve_commands) < 30
     pose = np.radians(experiment.scenario.pose_deg)
@@ -68,9 +72,8 @@ def test_spools_are_followed_without_lag(standard):
 
 
 @pytest.mark.parametrize(('every', 'said'), [(1, False), (5, True)])
-def test_spools_that_jump_between_distant_rows_are_named(standard, every, said):
+def test_spools_that_jump_between_distant_rows_are_named(standard, recording, every, said):
     """Rows are 20 ms apart."""
-    recording = recorded(standard, 'swing')
     spool = recording.signals['spool_bucket']
     late = spool._replace(values=np.where(spool.times < 6.0, 0.0, 1.0))
     signals = {**recording.signals, 'spool_bucket': late}
@@ -79,8 +82,7 @@ def test_spools_that_jump_between_distant_rows_are_named(standard, every, said):
     assert EXCAVATOR.doubts(standard, experiment).startswith('spools of dig jump') == said
 
 
-def test_cells_without_a_spool_leave_the_others(standard):
-    recording = recorded(standard, 'swing')
+def test_cells_without_a_spool_leave_the_others(standard, recording):
     whole = EXCAVATOR.experiment(standard, recording).scenario
     arm = recording.signals['spool_arm']
     assert np.ptp(arm.values) == 0.0
@@ -89,8 +91,7 @@ def test_cells_without_a_spool_leave_the_others(standard):
     assert EXCAVATOR.experiment(standard, recording._replace(signals=signals)).scenario == whole
 
 
-def test_recordings_that_are_refused(standard):
-    recording = recorded(standard, 'swing')
+def test_recordings_that_are_refused(standard, recording):
     short = {n: Signal(*(part[:1] for part in s)) for n, s in recording.signals.items()}
     arm = recording.signals['spool_arm']
     empty = {

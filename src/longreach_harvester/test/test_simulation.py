@@ -21,7 +21,7 @@ from longreach_dynamics.stepping import IntegrationError
 from longreach_harvester import machine as machine_module
 from longreach_harvester.bodies import HEAD
 from longreach_harvester.machine import Harvester
-from longreach_harvester.model import BALANCE, LOG, UNSOLVED
+from longreach_harvester.model import UNSOLVED
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import simulate
@@ -349,12 +349,3 @@ def test_a_log_at_time_0_is_held_in_equilibrium(machine):
     assert np.ptp(run.stack(ANGLES), axis=0).max() < 1e-9
     light = run_of(scenario(1.0), machine, step=1e-3)
     assert run.column('p_1_boom')[0] > light.column('p_1_boom')[0]
-
-
-def test_logs_are_attached_and_released():
-    machine = Harvester(hanging(), scenario(), 1e-3)
-    state = machine.attach(machine.initial_state(), 250.0)
-    assert machine.advance(state, (0.0, 0.0, 0.0), 0.0, 0.1).y[LOG] == 250.0
-    released = machine.release(state)
-    assert released.y[LOG] == 0.0
-    assert released.balance == pytest.approx(np.zeros(len(BALANCE)), abs=1e-9)
