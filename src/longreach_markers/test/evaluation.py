@@ -64,11 +64,9 @@ class Case(NamedTuple):
     normal: tuple[float, float, float] | None = None
 
     def at(self, rendered: Rendered) -> np.ndarray:
-        """Return the guessed centre in pixels of the window."""
         return rendered.center + self.shift
 
     def radius(self, rendered: Rendered) -> float:
-        """Return the guessed semi-major axis [px]."""
         return float(rendered.ellipse.axes[0] * self.factor)
 
 
@@ -105,7 +103,6 @@ def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
 
 
 def _case(kind: str, rng: np.random.Generator) -> Case:
-    """Return one random case."""
     scene = _base_scene(rng, bright=(130.0, 180.0) if kind == 'shading' else (150.0, 210.0))
     center, ellipse, rim = truth(scene)
     length = 2.0 * ellipse.axes[0]

@@ -137,7 +137,6 @@ class Scene(NamedTuple):
     seed: int = 0
 
     def changed(self, **changes: object) -> Scene:
-        """Return the scene with some fields replaced."""
         return self._replace(**changes)
 
 
@@ -378,7 +377,6 @@ def _painted(scene: Scene, u: np.ndarray, v: np.ndarray, side: float) -> tuple[n
         return _half_plane(level[0] / steep, *(slope / steep), side)
 
     def lay(share: np.ndarray, own: float) -> None:
-        """Put something on the plane."""
         behind[:] *= 1.0 - share
         grey[:] += share * (own - grey)
         is_mixed[:] |= (share > 0.0) & (share < 1.0)

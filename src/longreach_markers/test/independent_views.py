@@ -16,7 +16,6 @@ Motion = Callable[[float], np.ndarray]  # time [s] -> positions (n, 3) [m]
 
 
 def pinhole(mounted: MountedCamera) -> PinholeCamera:
-    """Return a camera of the renderer."""
     one = mounted.camera
     distortion = (*one.distortion, 0.0, 0.0, 0.0, 0.0, 0.0)[:5]
     return PinholeCamera(one.width, one.height, one.fx, one.fy, one.cx, one.cy, distortion)
@@ -72,7 +71,6 @@ def _paste(image: np.ndarray, exact: np.ndarray, window: Sequence[int]) -> None:
 
 
 def digitised(exact: np.ndarray, rng: np.random.Generator, noise: float = 2.0) -> np.ndarray:
-    """Return an image with noise [grey levels], in 8 bits."""
     noisy = exact + noise * rng.standard_normal(exact.shape)
     return np.rint(noisy.clip(0.0, 255.0)).astype(np.uint8)
 

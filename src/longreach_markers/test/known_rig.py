@@ -67,17 +67,14 @@ def mapping(
 
 
 def solved(values, cameras=CAMERAS) -> Localisation:
-    """Localise what a reference's content describes."""
     return localise(from_mapping(Reference, values), cameras)
 
 
 def change(**changes):
-    """A reference of which some entries are others."""
     return {**mapping(), **changes}
 
 
 def points_with(index, **changes):
-    """A reference of which one point has other entries."""
     values = mapping()
     values['points'][index] |= changes
     return values

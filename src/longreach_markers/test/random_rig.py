@@ -46,5 +46,4 @@ def random_rig(seed: int) -> tuple[tuple[Pose, Pose], Plane, np.ndarray]:
 
 
 def pixel_of(camera: Camera, pose: Pose, point: np.ndarray) -> np.ndarray:
-    """Where a camera shows a point of the world."""
     return camera.project(pose.to_camera(point))

@@ -50,5 +50,4 @@ def write_rig(rig: Rig, path: str | Path) -> None:
 
 
 def _entry(key: str, matrix: np.ndarray | None) -> dict[str, list[float]]:
-    """Return a matrix by rows under a key, nothing where there is none."""
     return {} if matrix is None else {key: matrix.ravel().tolist()}

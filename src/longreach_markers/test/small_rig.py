@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])
 
 
 def small_rig() -> Rig:
-    """Return the rig."""
     cameras = {}
     for name, x in (('left', -0.8), ('right', 0.8)):
         camera = Camera(
@@ -37,7 +35,6 @@ def small_rig() -> Rig:
 
 
 def write_small_rig(folder: Path) -> Path:
-    """Write the rig file."""
     write_rig(small_rig(), folder / 'rig.yaml')
     return folder / 'rig.yaml'
 
@@ -67,27 +64,15 @@ def frame_at(
     """Return a frame in which ``one`` is tracked and ``two`` has a status."""
     place = START + np.array([shift, 0.0, 0.0])
     location = Location(place[0], np.diag([1e-8, 4e-8, 9e-8]))
+    space = Location(place[0] + 1e-3, np.diag([1e-6, 4e-6, 9e-6]))
+    away = {'out_of_plane': 1e-3, 'out_of_plane_deviation': 2e-3}
+    reason = '' if status == 'TRACKED' else 'why not'
+    sides, flat = (), None
+    if status != 'LOST':
+        sides, flat = ('right',), Location(place[1], np.eye(3) * 1e-8)
     estimates = {
-        'one': Estimate(
-            name='one',
-            status='TRACKED',
-            reason='',
-            cameras=('left', 'right'),
-            in_plane=location,
-            triangulated=Location(place[0] + 1e-3, np.diag([1e-6, 4e-6, 9e-6])),
-            out_of_plane=1e-3,
-            out_of_plane_deviation=2e-3,
-        ),
-        'two': Estimate(
-            name='two',
-            status=status,
-            reason='' if status == 'TRACKED' else 'why not',
-            cameras=() if status == 'LOST' else ('right',),
-            in_plane=None if status == 'LOST' else Location(place[1], np.eye(3) * 1e-8),
-            triangulated=None,
-            out_of_plane=math.nan,
-            out_of_plane_deviation=math.nan,
-        ),
+        'one': Estimate('one', 'TRACKED', '', ('left', 'right'), location, space, **away),
+        'two': Estimate('two', status, reason, sides, flat),
     }
     observations = {
         'left': {'one': seen_at(100.0, 150.0), 'two': seen_at(250.0, 100.0, 'LOST')},

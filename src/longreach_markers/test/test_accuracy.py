@@ -64,14 +64,12 @@ def tracked(image, at, radius, camera, normal):
 
 
 def tracked_alone(image, at, radius, camera, normal):
-    """Detect without any knowledge of the camera."""
     found = detect(image, at, radius)
     return found.status, found.center, found.covariance
 
 
 @functools.cache
 def report(kind: str) -> Report:
-    """Return what the detector reaches on the windows of one kind."""
     return evaluate(tracked, scenes(kind, COUNT, seed=11))
 
 

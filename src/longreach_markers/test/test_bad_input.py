@@ -37,7 +37,6 @@ def refused(text: str, function, *arguments, **options) -> str:
 
 
 def png(width: int = 40, height: int = 30) -> bytes:
-    """Return a whole PNG file."""
     image = np.random.default_rng(2).integers(0, 256, (height, width), np.uint8)
     return cv2.imencode('.png', image)[1].tobytes()
 
@@ -49,7 +48,6 @@ def with_size(data: bytes, width: int, height: int) -> bytes:
 
 
 def flipped(data: bytes) -> bytes:
-    """Return a file with one bit wrong in its middle."""
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
 

@@ -29,7 +29,6 @@ PIXEL, POSE, PLANE = 0.05, np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-
 
 
 def body(names: str = 'abcd', deviation: float = 1e-3, **moved: tuple[float, ...]) -> Body:
-    """Return the body with some of its markers."""
     points = POINTS | moved
     return Body('tip', tuple(MarkerOnBody(name, points[name]) for name in names), deviation)
 
@@ -98,7 +97,6 @@ class Draw:
 
 
 def squared(error: np.ndarray, covariance: np.ndarray | None) -> float:
-    """Return the squared Mahalanobis distance per degree of freedom."""
     assert covariance is not None
     return float(error @ np.linalg.solve(covariance, error)) / len(error)
 

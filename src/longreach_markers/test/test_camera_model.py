@@ -46,7 +46,6 @@ def pixels_of(camera: Camera, count: int = 2000, seed: int = 1) -> np.ndarray:
 
 
 def opencv_pixels(camera: Camera, points: np.ndarray) -> np.ndarray:
-    """Project points of the camera's frame with OpenCV."""
     still, coefficients = np.zeros(3), np.array(camera.distortion or (0.0,) * 4)
     if camera.model == 'equidistant':
         shown, _ = cv2.fisheye.projectPoints(

@@ -133,7 +133,6 @@ class Stage:
 
 
 def row(count: int, step: float = 0.6) -> list[list[float]]:
-    """Return places side by side."""
     return [[(k - (count - 1) / 2) * step, 0.0, 0.0] for k in range(count)]
 
 
@@ -312,7 +311,6 @@ def test_initialising_at_another_marker_that_fits_better_is_refused(ratio):
 
 
 def swinging(places: np.ndarray, amplitude: float, frequency: float) -> Motion:
-    """Return markers that swing together."""
     return lambda time: (
         places
         + np.array([1.0, 0.0, 0.4]) * (amplitude * math.sin(2.0 * math.pi * frequency * time))
@@ -679,7 +677,6 @@ def test_images_times_markers_and_pixels_that_cannot_be():
 
 @pytest.mark.parametrize('line_time', [0.0, 1e-5])
 def test_neighbours_in_other_rows_are_known_from_each_other_after_both_were_hidden(line_time):
-    """What counts is how they moved in the same images, whenever their rows were read."""
     stage = Stage([[-0.5, 0.0, 0.4], [0.5, 0.0, -0.4]], line_time=line_time)
     stage.start()
     assert stage.run(range(1, 6)) == [[TRACKED] * 2] * 5

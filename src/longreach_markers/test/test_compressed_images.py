@@ -32,13 +32,6 @@ def test_grey_there_and_back(form: str) -> None:
     assert np.abs(found.astype(int) - image).max() <= 4
 
 
-def test_colour_becomes_grey_as_raw_images_do() -> None:
-    image = smooth(40, 60, 3)
-    raw = to_gray(ImageFields(40, 60, 'bgr8', False, 180, image.data))
-    found = gray_of_compressed('bgr8; png compressed bgr8', png_of(image))
-    np.testing.assert_array_equal(found, raw)
-
-
 def test_sixteen_bits_are_scaled_as_raw_images_are() -> None:
     image = RNG.integers(0, 4096, (40, 60), dtype=np.uint16)
     raw = to_gray(ImageFields(40, 60, 'mono16', False, 120, image.data), 12)

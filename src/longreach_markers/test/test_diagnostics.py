@@ -16,8 +16,6 @@ FRAME = 66_000_000  # [ns]
 
 
 class Work:
-    """Images without pictures, and the report on them."""
-
     def __init__(self, topics=TOPICS) -> None:
         self.topics = topics
         self.pairs: ImagePairs[None] = ImagePairs(tuple(topics), 0.02, 0.2)

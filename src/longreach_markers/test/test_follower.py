@@ -30,8 +30,6 @@ STRANGER = MarkerOnRig('stranger', RADIUS)
 
 
 class Stage(Cameras):
-    """Markers before two cameras, and what follows them."""
-
     def __init__(self, markers: tuple[MarkerOnRig, ...], more: tuple[MarkerOnRig, ...] = ()):
         rig = dataclasses.replace(small_rig(), markers=markers)
         shown = dataclasses.replace(rig, markers=markers + more)
@@ -49,14 +47,12 @@ class Stage(Cameras):
         return self.follower.update(ImageSet(dict.fromkeys(images, stamp), images, late=False))
 
     def until(self, places: np.ndarray, seconds: float) -> RigFrame:
-        """Track for some time with markers at rest, and return the last frame."""
         for _ in range(round(seconds * RATE)):
             frame = self.update(places)
         return frame
 
 
 def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
-    """Return places of which some are not to be seen."""
     places = places.copy()
     places[list(rows), 0] = math.nan
     return places

@@ -45,7 +45,6 @@ def picture(deep: bool = False) -> np.ndarray:
 
 
 def gray(rgb: np.ndarray) -> np.ndarray:
-    """The grey of colours, not rounded."""
     return rgb @ np.array([0.299, 0.587, 0.114])
 
 

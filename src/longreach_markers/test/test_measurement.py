@@ -40,7 +40,6 @@ def image_of(pinhole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def a_fit() -> tuple[np.ndarray, np.ndarray]:
-    """Return parameters and covariance of a marker away from the middle of the image."""
     place = {'center': (470.3, 121.8), 'shape': (31.0, -6.0, 22.0), 'h': (0.03, -0.02)}
     grey = {'band': (50.0, 0.05, -0.02), 'outside': (180.0, 0.4, 0.3)}
     p = parameters(blur=(1.3, 0.2, 0.9), **place, **grey)
@@ -53,7 +52,6 @@ def matrix(triangle: np.ndarray) -> np.ndarray:
 
 
 def center_of(p: np.ndarray, known: bool) -> np.ndarray:
-    """Return the centre: of the circle, or of the ellipse through its image."""
     shift = 0.5 * matrix(p[BLUR:BAND]) @ (p[OUTSIDE + 1 : OUTSIDE + 3] - p[BAND + 1 : BAND + 3])
     center = p[CENTER:SHAPE] + shift / (p[OUTSIDE] - p[BAND])
     if not known:

@@ -20,7 +20,6 @@ EVERY = np.ones(2 * SECTORS, bool)
 
 
 def selected(image, p, *, packed=None, disc=False, reach=3.0):
-    """The samples and sectors of all pixels near the edges."""
     samples, sector = np.empty((5, image.size)), np.empty(image.size, np.int64)
     size = select_pixels(
         image, np.zeros(16) if packed is None else packed, p, disc, reach,

@@ -46,7 +46,6 @@ class Ring:
         return noise, correlation, correlation_factor(*given, correlation)
 
     def noise(self, rng: np.random.Generator, smoothing: float) -> np.ndarray:
-        """Return noise of 3 grey levels at the pixels."""
         image = rng.normal(size=(SIZE, SIZE))
         if smoothing > 0.0:
             image = cv2.GaussianBlur(image, (0, 0), smoothing)
@@ -106,7 +105,6 @@ class Bend:
         )
 
     def weighed(self, residuals: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return chi-square of a bend, and what the centre's covariance lacks by it."""
         ring, doubt = self.ring, np.full((2, 2), np.nan)
         chi_square = bend_significance(
             ring.p, 0.6, 0.8, ring.slopes, ring.sector, EVERY, residuals, 9.0, doubt

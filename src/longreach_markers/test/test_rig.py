@@ -152,7 +152,6 @@ def test_bounds_of_the_tracker_hold_at_every_scale(factor, end):
 
 
 def beside(mounted, away):
-    """Return a camera moved sideways [m]."""
     pose = Pose(mounted.pose.rotation, mounted.pose.translation + np.array([away, 0, 0]))
     return dataclasses.replace(mounted, pose=pose)
 
