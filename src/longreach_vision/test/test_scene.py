@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane
+from longreach_markers.rig import MarkerOnRig
 from longreach_tools.output import write_csv
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (
@@ -50,20 +52,18 @@ def test_occluders_in_the_image_are_scaled_with_it(tmp_path: Path) -> None:
     file = tmp_path / 'look.yaml'
     file.write_text(
         'blur: 0.5\noccluders:\n'
-        '  - {start: [9.5, 19.5], end: [99.5, -0.5], width: 8, velocity: [4, 0], camera: left}\n'
+        '  - {start: [9.5, 19.5], end: [99.5, -0.5], width: 8, velocity: [4, 0], camera: up}\n'
         '  - {start: [0, 1, 2], end: [1, 1, 2], width: 0.1}\n'
     )
     look = load_look(file)
     inside, world = look.scaled(0.25).occluders
     # The centre of the first pixel is 0, its edge -0.5.
-    assert inside == Occluder((2.0, 4.5), (24.5, -0.5), 2.0, (1.0, 0.0), 'left')
+    assert inside == Occluder((2.0, 4.5), (24.5, -0.5), 2.0, (1.0, 0.0), 'up')
     assert world == look.occluders[1]
     assert look.scaled(0.25).blur == 0.5
-    rig: Any = SimpleNamespace(cameras={'up': 0}, plane=Plane(np.eye(3)[1], 0.0), markers=())
-    with pytest.raises(
-        InputError, match=r"occluders\[0\]\.camera = 'left', allowed by the rig: up, or"
-    ):
-        scene_of(rig, look)
+    text = r"occluders\[0\]\.camera = 'up', allowed by the rig: left, right, or"
+    with pytest.raises(InputError, match=text):
+        scene_of(small_rig(), look)
 
 
 # --- background ----------------------------------------------------------------------------------
@@ -95,16 +95,12 @@ def test_a_backdrop_goes_from_sky_to_ground_with_its_texture() -> None:
 
 def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
     normal = np.array([0.6, -0.8, 0.0])
-    rig: Any = SimpleNamespace(
-        cameras={'left': None},
-        plane=Plane(normal, 0.0, None, np.zeros(3)),
-        markers=(
-            SimpleNamespace(name='tip', radius=0.1, inner=0.4, bright=True, offset=0.2),
-            SimpleNamespace(name='base', radius=0.2, inner=0.0, bright=False, offset=0.0),
-        ),
+    markers = (
+        MarkerOnRig('tip', 0.1, inner=0.4, bright=True, offset=0.2),
+        MarkerOnRig('base', 0.2, inner=0.0),
     )
+    rig = dataclasses.replace(small_rig(), plane=Plane(normal, 0.0), markers=markers)
     scene = scene_of(rig, CameraLook(blur=0.6))
-    tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
     tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
     assert scene.markers == (tip, SimulatedMarker('base', 0.2, 0.0, normal=(0.6, -0.8, 0.0)))
     assert scene.look.blur == 0.6

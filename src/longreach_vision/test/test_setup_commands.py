@@ -15,7 +15,7 @@ from test_calibration import Studio
 
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
-from longreach_markers.camera.files import read_camera
+from longreach_markers.camera.files import read_camera, write_camera
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import load_rig
 from longreach_markers.setup.checkerboards import Board
@@ -240,6 +240,12 @@ def test_pose_refuses(folder):
     broken.write_text('cameras: [')
     refused('not valid YAML', 'pose', file, '--out', broken)
     assert broken.read_text() == 'cameras: ['
+    camera = read_camera(folder / 'camera_example.yaml')
+    small = camera.replace(width=640, height=480, cx=320.0, cy=240.0)
+    write_camera(small, folder / 'camera_example.yaml')
+    refused('allowed: within 640 x 480 px', 'pose', file)
+    (folder / 'camera_example.yaml').unlink()
+    refused('camera_example.yaml cannot be read', 'pose', file)
 
 
 # --- marker ---------------------------------------------------------------------------------

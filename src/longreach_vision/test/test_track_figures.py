@@ -108,6 +108,8 @@ def test_a_marker_that_was_not_seen_in_the_only_row_is_said_to_be(drawn, tmp_pat
         draw_movement(tmp_path / 'b.png', tracks, 'two', path)
         labels = [line.get_label() for line in drawn[-2][0].lines]
         assert 'two: not seen' in labels
+        draw_movement(tmp_path / 'b.png', tracks, 'one', path)
+        np.testing.assert_allclose(series(drawn[-1][0], 'one'), [0.0], atol=1e-9)
 
 
 def test_what_cannot_be_drawn(tmp_path):

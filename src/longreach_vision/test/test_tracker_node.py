@@ -531,11 +531,9 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_intrinsics_come_from_the_topic(start: Start, tmp_path: Path) -> None:
     # The rig has another focal length than the cameras have.
     own = rig()
-    wrong = {
-        side: MountedCamera(one.camera.replace(fx=420.0), one.pose)
-        for side, one in own.cameras.items()
-    }
-    tracker = start(Rig(wrong, own.plane, own.markers), calibration='topic', lossless='true')
+    for side in SIDES:
+        own = with_camera(own, side, camera=CAMERA.replace(fx=420.0))
+    tracker = start(own, calibration='topic', lossless='true')
     taken = shots(4)
     # Images that come before their camera_info wait for it.
     tracker.send(taken[:2])
@@ -740,10 +738,6 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
 
 def test_a_lossless_queue_is_bounded_in_bytes(start: Start) -> None:
     large = CAMERA.replace(width=4000, height=3000, cx=1999.5, cy=1499.5)
-    cameras = {
-        'left': dataclasses.replace(rig().cameras['left'], camera=large),
-        'right': rig().cameras['right'],
-    }
-    node = start(dataclasses.replace(rig(), cameras=cameras), lossless='true').node
+    node = start(with_camera(rig(), 'left', camera=large), lossless='true').node
     # 250 MB of 12 megapixels.
     assert (node._profile('left').depth, node._profile('right').depth) == (20, 50)
