@@ -35,12 +35,11 @@ def label(path):
 YAML = tree('.yaml', '.yml', '.rviz')
 LAUNCH = sorted((ROOT / 'launch').glob('*.launch.xml'))
 VIEWS = tree('.rviz')
-SCENARIOS = sorted((ROOT / 'config' / 'scenarios').glob('*.yaml'))
 MARKDOWN = tree('.md')
 
 
 def test_there_are_files_of_each_kind():
-    assert all((YAML, LAUNCH, VIEWS, SCENARIOS, MARKDOWN))
+    assert all((YAML, LAUNCH, VIEWS, MARKDOWN))
 
 
 @pytest.mark.parametrize('path', YAML, ids=label)
@@ -89,15 +88,6 @@ def test_windows_of_a_site_have_different_titles():
         for node in ElementTree.parse(path).getroot().iter('node'):
             if node.attrib['exec'] == 'rviz2':
                 assert '-t RViz:{NAMESPACE} ' in node.attrib['args']
-
-
-@pytest.mark.parametrize('path', SCENARIOS, ids=label)
-def test_scenario_belongs_to_a_machine(path):
-    """Its package runs it: test_scenario.py of the machine takes files by this name."""
-    machines = [launch.name.partition('.')[0] for launch in LAUNCH]
-    # The crane's are named as in ARGESIM C13R.
-    machine = 'crane' if path.stem.startswith('task_') else path.stem.partition('_')[0]
-    assert machine in machines
 
 
 def anchors(path):

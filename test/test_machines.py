@@ -75,6 +75,13 @@ def test_all_machines_are_tested() -> None:
     assert set(ENTRIES) == set(TABLES)
 
 
+def test_each_scenario_belongs_to_a_machine() -> None:
+    specs = [entry.load() for entry in ENTRIES.values()]
+    beginnings = tuple(spec.scenario_prefix or f'{spec.name}_' for spec in specs)
+    for file in (ROOT / 'config' / 'scenarios').glob('*.yaml'):
+        assert file.name.startswith(beginnings)
+
+
 # --- files -----------------------------------------------------------------------------------
 
 

@@ -183,15 +183,13 @@ def test_it_ends_when_the_node_is_done(tmp_path: Path, more: str) -> None:
         ([], 'abc', 'ROS_DOMAIN_ID = abc, allowed: whole numbers from 0 to 232'),
     ],
 )
-def test_what_ros_cannot_read_is_bad_input(words: list[str], domain: str, error: str) -> None:
-    code = "from longreach_node.entry import node_entry; node_entry('rclpy.node:Node')()"
-    done = subprocess.run(
-        [sys.executable, '-c', code, *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=os.environ | ({'ROS_DOMAIN_ID': domain} if domain else {}),
-    )
-    assert done.returncode == 2
-    assert error in done.stderr
-    assert 'Traceback' not in done.stderr
+def test_what_ros_cannot_read_is_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], domain: str, error: str
+) -> None:
+    monkeypatch.setenv('ROS_DOMAIN_ID', domain)
+    toy(tmp_path)
+    running = process(tmp_path, RUN, *words)
+    text = output(running)
+    assert running.returncode == 2
+    assert error in text
+    assert 'Traceback' not in text

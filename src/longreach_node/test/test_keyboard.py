@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pty
@@ -119,15 +120,12 @@ def test_the_terminal_is_as_before_however_it_ends(
     person, stream = terminal
     before = termios.tcgetattr(stream.fileno())
     handler = signal.getsignal(signal.SIGHUP)
-    try:
-        with terminal_keys(stream):
-            assert termios.tcgetattr(stream.fileno()) != before
-            os.write(person, b'rm -rf\n')
-            assert select.select([stream], [], [], 30.0)[0]
-            if error is not None:
-                raise error
-    except (KeyboardInterrupt, SystemExit, ValueError):
-        pass
+    with contextlib.suppress(KeyboardInterrupt, SystemExit, ValueError), terminal_keys(stream):
+        assert termios.tcgetattr(stream.fileno()) != before
+        os.write(person, b'rm -rf\n')
+        assert select.select([stream], [], [], 30.0)[0]
+        if error is not None:
+            raise error
     assert termios.tcgetattr(stream.fileno()) == before
     assert signal.getsignal(signal.SIGHUP) == handler
     with terminal_keys(stream) as read:
