@@ -183,14 +183,10 @@ def test_spectral_radius_is_that_of_the_simulated_loop(time):
 def test_gains_of_the_paper_are_refused(basis):
     links = LINKS.replace(basis=basis)
     arm = Arm(drives=(PAPER,), sample_time=0.001).on(links)
-    pose = np.zeros(6)
-    with pytest.raises(InputError) as error:
-        check_stable(links, arm, [pose])
-    text = str(error.value)
-    (radius,) = re.findall(r'spectral radius ([\d.]+) with sample_time = 0.001 s', text)
-    expected = spectral_radius(linear_terms(links, arm, pose), arm)
-    assert float(radius) == pytest.approx(expected, rel=1e-3)
-    assert float(radius) > 10.0
+    # Far above 1.
+    error = r'spectral radius [1-9]\d[\d.]* with sample_time = 0\.001 s'
+    with pytest.raises(InputError, match=error):
+        check_stable(links, arm, [np.zeros(6)])
 
 
 @pytest.mark.parametrize(
