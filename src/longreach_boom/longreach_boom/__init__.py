@@ -11,7 +11,7 @@ A flexible boom with hydraulic cylinders: the concrete pump of Henikl et al. (20
 ``identification``, ``identification_statics``, ``load_experiments``
                                         what identification needs
 ``description``, ``visuals``            the boom for RViz
-``plant_node``, ``controller_node``, ``sensors_node``, ``conversions``
+``plant_node``, ``controller_node``, ``sensors_node``
                                         the same over ROS
 ``spec``, ``commands``, ``figures``     ``longreach boom``
 """

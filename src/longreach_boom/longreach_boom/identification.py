@@ -12,7 +12,6 @@ Dimensions of the group ``geometry`` are known to a deviation: no drawing is exa
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -35,8 +34,8 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
 
-POSITIONS = ('in_plane', 'triangulated')
-_VISION = 'markers'
+# Where markers are tracked: in their plane, as is most accurate where the boom does not sway.
+_VISION, _IN_PLANE = 'markers', 'estimates.in_plane'
 # Limits of the largest magnitudes, which other units exceed: absolute pressures rise above that of
 # the air [Pa]; strains [1], inclinations [rad], markers [m]; how far a piston may seem to be
 # beyond its stroke [m].
@@ -156,17 +155,10 @@ def scaled(
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class BoomIdentification(LoadExperiments):
-    """
-    The boom as a :class:`longreach_identification.machine.Identifiable`.
-
-    ``positions`` of tracked markers are ``triangulated``, which needs two cameras, or
-    ``in_plane``, which are more accurate as long as the boom does not sway sideways.
-    """
+    """The boom as a :class:`longreach_identification.machine.Identifiable`."""
 
     name = 'boom'
-    positions: str = 'in_plane'
     usual_groups = ('masses', 'gauges', 'youngs_modulus', 'damping')
     scanned = 'youngs_modulus'
     signal_kinds = MappingProxyType(
@@ -178,11 +170,6 @@ class BoomIdentification(LoadExperiments):
             'markers': ('marker_*',),
         }
     )
-
-    def __post_init__(self) -> None:
-        """Check the kind of positions."""
-        if self.positions not in POSITIONS:
-            raise InputError(f'positions = {self.positions!r}, allowed: {" | ".join(POSITIONS)}')
 
     def statics(self) -> StaticBoom:
         """Return what is offered to identification from poses at rest."""
@@ -302,8 +289,8 @@ class BoomIdentification(LoadExperiments):
             found.append(MeasuredSignal(f'strain_{number}', '1', sources, '', _STRAINS))
         for marker in machine.markers:
             for axis, index in (('x', 0), ('z', 8)):
-                tracked = Source(_VISION, f'estimates.{self.positions}.{axis}', marker.name)
-                deviation = f'estimates.{self.positions}_noise_covariance.{index}'
+                tracked = Source(_VISION, f'{_IN_PLANE}.{axis}', marker.name)
+                deviation = f'{_IN_PLANE}_noise_covariance.{index}'
                 name = f'marker_{marker.name}_{axis}'
                 found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from longreach_boom.identification import BOOM, BoomIdentification
+from longreach_boom.identification import BOOM
 from longreach_boom.parameters import Distribution
 from longreach_dynamics.errors import InputError
 
@@ -59,10 +59,6 @@ def test_signals(boom):
     names = [signal.name for signal in BOOM.signals(boom)]
     assert len(names) == len(set(names)) == 6 * boom.size + 2 * len(boom.markers)
     assert {'p_rod_4', 'inclination_tip_1', 'strain_3', 'marker_truck_x'} <= set(names)
-    from_cameras = BoomIdentification(positions='triangulated').signals(boom)[-1]
-    assert from_cameras.deviation == 'estimates.triangulated_noise_covariance.8'
-    with pytest.raises(InputError, match=r"positions = 'left', allowed: in_plane \| tri"):
-        BoomIdentification(positions='left')
 
 
 def test_planted_values(boom):
