@@ -32,34 +32,31 @@ VARIANT = ('--brake', 'rigid', '--output', 'next_cycle')
 AGAIN = 'respawn after 0.2 s'
 
 
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('machine', 'scenario', 'duration', 'words', 'options'),
     [
-        # Alone as fast as it can, with a controller that leaves valves closed, under control.
-        slow('boom', 'load_release', 1.5, ('lockstep:=true',), ()),
-        slow('boom', 'wave', 3.0, ('lockstep:=true', 'sensors:=typical'), ()),
-        slow('boom', 'load_release', 5.0, ('controller:=false',), ()),
-        slow('crane', 'task_c', 60.0, ('brake:=rigid', 'output:=next_cycle'), VARIANT),
-        slow('crane', 'task_c', 20.0, ('model:=linear', 'lockstep:=true'), ('--model', 'linear')),
-        # The operator's station is there, and leaves the scenario alone.
-        slow('excavator', 'dig_20kpa', 1.0, (), ()),
-        slow('excavator', 'free_swing', 2.0, (), ()),
-        slow('excavator', 'dig_17kpa', 4.0, (), ()),
-        slow('excavator', 'cycle', 9.5, (), ()),
         ('harvester', 'tip', 3.0, CONTROLLED, ()),
-        slow('harvester', 'sine', 3.0, (), ()),
-        slow('harvester', 'tip', 2.0, (*CONTROLLED, 'sensors:=typical'), ('--sensors', 'typical')),
-        slow('harvester', 'open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
-        slow('harvester', 'tip', 5.0, ('switching:=false',), ('--switching', 'off')),
-        slow('harvester', 'open_loop', 4.0, (f'file:={REALISTIC}',), ('--file', REALISTIC)),
-        slow('links', 'circle', 3.0, (), ()),
-        slow('links', 'swing', 3.0, ('controller:=false',), ()),
+        # Alone as fast as it can, with a controller that leaves valves closed, under control.
+        ('boom', 'load_release', 1.5, ('lockstep:=true',), ()),
+        ('boom', 'wave', 3.0, ('lockstep:=true', 'sensors:=typical'), ()),
+        ('boom', 'load_release', 5.0, ('controller:=false',), ()),
+        ('crane', 'task_c', 60.0, ('brake:=rigid', 'output:=next_cycle'), VARIANT),
+        ('crane', 'task_c', 20.0, ('model:=linear', 'lockstep:=true'), ('--model', 'linear')),
+        # The operator's station is there, and leaves the scenario alone.
+        ('excavator', 'dig_20kpa', 1.0, (), ()),
+        ('excavator', 'free_swing', 2.0, (), ()),
+        ('excavator', 'dig_17kpa', 4.0, (), ()),
+        ('excavator', 'cycle', 9.5, (), ()),
+        ('harvester', 'sine', 3.0, (), ()),
+        ('harvester', 'tip', 2.0, (*CONTROLLED, 'sensors:=typical'), ('--sensors', 'typical')),
+        ('harvester', 'open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
+        ('harvester', 'tip', 5.0, ('switching:=false',), ('--switching', 'off')),
+        ('harvester', 'open_loop', 4.0, (f'file:={REALISTIC}',), ('--file', REALISTIC)),
+        ('links', 'circle', 3.0, (), ()),
+        ('links', 'swing', 3.0, ('controller:=false',), ()),
         # Other numbers need no compilation.
-        slow('links', 'circle', 3.0, ('file:=mine.yaml',), ('--file', 'mine.yaml')),
+        ('links', 'circle', 3.0, ('file:=mine.yaml',), ('--file', 'mine.yaml')),
     ],
 )
 def test_a_bag_equals_the_library(

@@ -1,5 +1,4 @@
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,11 +6,9 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.launch import find_launch_file
-from longreach_tools.launch._evaluate import ParameterFile, Process, evaluate_launch_file
+from longreach_tools.launch._evaluate import ParameterFile, evaluate_launch_file
 
 FILES = Path(__file__).parent / 'launch_files'
-
-Evaluate = Callable[..., list[Process]]
 
 
 @pytest.fixture

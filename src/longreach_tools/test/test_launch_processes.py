@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 
@@ -30,7 +29,6 @@ os.write(1, b'ready\\n')
 while True:
     time.sleep(60)
 """
-Start = Callable[..., testing.Launch]
 
 
 @pytest.fixture

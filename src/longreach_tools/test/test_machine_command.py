@@ -281,7 +281,7 @@ def test_services_of_a_plant_and_of_one_machine(swing, monkeypatch, capsys):
         assert capsys.readouterr().out == said
 
 
-def test_a_small_machine_has_the_usual_subcommands(swing):
+def test_a_small_machine_has_the_usual_subcommands():
     class Small(MachineSpec[Rope, Push, Parameters]):
         """Nothing but its name."""
 
