@@ -152,10 +152,8 @@ def test_a_killed_controller_is_replaced_while_the_crane_stands(directory):
 
 
 def test_a_killed_plant_ends_everything(directory):
-    with (
-        launch('crane', directory, 'scenario:=task_b', 'namespace:=north') as running,
-        bench() as b,
-    ):
+    words = ('scenario:=task_b', 'namespace:=north')
+    with launch('crane', directory, *words) as running, bench() as b:
         statuses = b.listen(CraneStatus, '/north/status')
         b.until(lambda: len(statuses) > 5, 'a running loop')
         os.kill(running.pid('plant-1'), signal.SIGKILL)
@@ -164,16 +162,13 @@ def test_a_killed_plant_ends_everything(directory):
 
 def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory):
     # By SIGTERM; other runs end by SIGINT.
-    bag = directory / 'told'
-    with (
-        launch('crane', directory, *FAST, 'scenario:=task_c', f'record:={bag}') as running,
-        bench() as b,
-    ):
+    words = (*FAST, 'scenario:=task_c', 'record:=told')
+    with launch('crane', directory, *words) as running, bench() as b:
         statuses = b.listen(CraneStatus, '/crane/status')
         b.until(lambda: len(statuses) > 200, 'a running loop')
         running.process.send_signal(signal.SIGTERM)
         assert running.wait() == 0, running.text()
-    for name, messages in contents(bag).items():
+    for name, messages in contents(directory / 'told').items():
         if name not in ('/diagnostics', '/crane/robot_description'):
             stamps = [stamp for stamp, _ in messages]
             assert stamps, name

@@ -59,11 +59,8 @@ def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path)
     for topic in ('image_raw', 'camera_info'):
         assert counts[f'/vision/left/{topic}'] == counts[f'/vision/right/{topic}'] == COUNT
     assert (counts['/vision/observations'], counts['/vision/markers']) == (2 * COUNT, COUNT)
-    frames = {
-        topic: message.header.frame_id
-        for topic, _, message in read_bag(bag)
-        if hasattr(message, 'header')
-    }
+    messages = {topic: message for topic, _, message in read_bag(bag)}
+    frames = {k: one.header.frame_id for k, one in messages.items() if hasattr(one, 'header')}
     assert frames['/vision/left/image_raw'] == 'vision/left_camera_optical'
     assert frames['/vision/right/camera_info'] == 'vision/right_camera_optical'
     assert frames['/vision/markers'] == frames['/boom/marker_truth'] == 'boom/boom_base'

@@ -113,12 +113,8 @@ def test_repeated_stamps_of_a_shared_topic_are_no_fault(typename, publishers, sh
             '2 gaps in the stamps, largest 0.04 s (period 0.01 s), about 4 missing',
         ),
         ([0.0, 1.0, 2.0, 3.0, 4.4, 5.4], 1.0, {}, ''),
-        (
-            [0.0, 1.0, 2.0, 3.0, 4.6, 5.6],
-            1.0,
-            {'gaps': 1, 'missing': 1, 'largest_gap_s': 1.6},
-            '1 gap in',
-        ),
+        ([0.0, 1.0, 2.0, 3.0, 4.6, 5.6], 1.0,
+         {'gaps': 1, 'missing': 1, 'largest_gap_s': 1.6}, '1 gap in'),
         (
             [0.0, 0.1, 0.2, 0.2, 0.3, 0.1, 0.2, 0.3],
             0.1,

@@ -95,10 +95,8 @@ def test_a_run_that_failed_is_handed_out(capsys, tmp_path):
     assert code == 1
     assert drawn == [(places['plot'], run)]
     assert len(places['csv'].read_text().splitlines()) == 4
-    assert err.splitlines() == [
-        'longreach crane: it creaks',
-        'longreach crane: too fast; take a shorter step',
-    ]
+    said = ('it creaks', 'too fast; take a shorter step')
+    assert err.splitlines() == [f'longreach crane: {line}' for line in said]
     told = {'status': 'failed', 'message': 'too fast; take a shorter step'}
     assert json.loads(out) == {'duration': 0.2, 'units': {'duration': 's'}, **told}
     complete = dataclasses.replace(run, message='')

@@ -141,10 +141,7 @@ def test_scenarios_of_the_demonstration_begin_again(monkeypatch):
         response.success = True
         return response
 
-    with (
-        contextlib.closing(LiveSource(durations={'crane': 60.0})) as source,
-        bench() as plant,
-    ):
+    with contextlib.closing(LiveSource(durations={'crane': 60.0})) as source, bench() as plant:
         plant.driver.create_service(Trigger, '/crane/plant/reset', reset)
         sample = JointState(name=['car_joint'], position=[0.0])
         for seconds, expected in ((59, 0), (61, 1), (62, 1)):
