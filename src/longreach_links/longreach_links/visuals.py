@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_symbolic.links import Links, chord_ends
+from longreach_symbolic.links import Links, chord_ends, functions_at
 from longreach_symbolic.scenario import Scenario
 
 # Distance of the sides from the plane of the links over their width: in front of the chords.
 _APART = 0.55
-
-
-def functions_at(basis: str, modes: int, xi: np.ndarray) -> np.ndarray:
-    """Return the functions of the deflection at places xi (K,) in [-1, 0], (modes, K)."""
-    orders = range(1, modes + 1)
-    if basis == 'sine':
-        return np.array([np.sin(k * np.pi * xi) for k in orders])
-    return np.array([xi ** (k + 1) - (-1) ** k * xi for k in orders])
 
 
 def bent_links(links: Links, q: np.ndarray, points: int) -> np.ndarray:

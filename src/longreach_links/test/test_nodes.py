@@ -13,12 +13,12 @@ from longreach_dynamics.errors import InputError
 from longreach_links.controller_node import ControllerNode
 from longreach_links.description import robot_description, thickness
 from longreach_links.plant_node import PlantNode
-from longreach_links.visuals import bent_links, functions_at, lumped_places
+from longreach_links.visuals import bent_links, lumped_places
 from longreach_node import qos
 from longreach_node.testing import bench, setting
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.basis import basis_of
-from longreach_symbolic.links import chord_ends, load_links
+from longreach_symbolic.links import chord_ends, functions_at, load_links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks, joint_names
 from longreach_symbolic.scenario import load_scenario, resting_scenario
 from longreach_symbolic.simulation import simulate

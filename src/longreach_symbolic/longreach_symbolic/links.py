@@ -10,7 +10,6 @@ chord 1. The deflection is y_i(x, t) = sum over k of phi_k(x) f_ik(t), Yu and Ch
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +27,9 @@ BASES = ('sine', 'cubic')
 MOST_LINKS = 12
 """Largest number of links. Operations of the closed form grow with about the square of it, written
 out with its third to fourth power; those of a recursive method would grow with it."""
+
+# Where the largest deflection is looked for, in lengths.
+_ALONG = np.linspace(-1.0, 0.0, 65)
 
 LINK_QUANTITIES = ('length', 'mass', 'bending_stiffness', 'lumped_mass', 'lumped_place')
 
@@ -78,16 +80,16 @@ class Links(Parameters):
     def largest_deflections(self, f: np.ndarray) -> np.ndarray:
         """Return the largest deflection of each link (.., N) [m], from f_11, .. (.., N s)."""
         own = f.reshape(*f.shape[:-1], len(self.links), self.modes)
-        return np.asarray(np.abs(own @ _shapes(self.basis, self.modes)).max(axis=-1))
+        shapes = functions_at(self.basis, self.modes, _ALONG)
+        return np.asarray(np.abs(own @ shapes).max(axis=-1))
 
 
-@functools.cache
-def _shapes(basis: str, modes: int) -> np.ndarray:
-    """Return the functions along a link (s, places); without SymPy, which a run does not load."""
-    orders, place = np.arange(1, modes + 1)[:, None], np.linspace(-1.0, 0.0, 65)
+def functions_at(basis: str, modes: int, xi: np.ndarray) -> np.ndarray:
+    """Return functions at places xi (K,) in [-1, 0], (s, K); without SymPy, slow to load."""
+    orders = np.arange(1, modes + 1)[:, None]
     if basis == 'cubic':
-        return np.asarray(place ** (orders + 1) - (-1.0) ** orders * place)
-    return np.asarray(np.sin(np.pi * orders * place))
+        return np.asarray(xi ** (orders + 1) - (-1.0) ** orders * xi)
+    return np.asarray(np.sin(np.pi * orders * xi))
 
 
 def check_count(count: int, text: str) -> None:
