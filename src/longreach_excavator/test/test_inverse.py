@@ -77,15 +77,6 @@ def test_loads_of_a_simulated_dig_are_its_own(run):
         expected = run.stack([f'{joint}_{axis}' for axis in 'xz'])
         assert np.all(np.abs(forces - expected).max(axis=0) < 1e-9 * np.abs(expected).max(axis=0))
         assert np.allclose(found.column(f'pin_{pin}'), np.hypot(*forces.T))
-    # The same in the links' own axes.
-    turns = np.exp(1j * np.cumsum(run.stack(ANGLES), axis=1)).T
-    for (link, pins), turn in zip(LINKS.items(), turns, strict=True):
-        for pin in pins:
-            name = 'soil' if pin == 'n' else f'pin_{pin}'
-            given = -1.0 if f'{link}_{pin}' in ('boom_c', 'arm_d') else 1.0
-            own = found.stack([f'{link}_{pin}_along', f'{link}_{pin}_across']) @ [1.0, 1.0j]
-            force = given * found.stack([f'{name}_x', f'{name}_z']) @ [1.0, 1.0j]
-            assert np.abs(own * turn - force).max() < 1e-11 * np.abs(force).max()
 
 
 def test_soil_law_is_that_of_the_run(run):
@@ -112,6 +103,39 @@ def test_power_is_what_the_cylinders_did(run):
 
 
 # Free bodies and statics
+
+
+def test_forces_and_moments_on_each_link_make_its_motion(excavator):
+    motion, pins = swinging(np.linspace(0.0, 5.0, 300)), excavator.pins()
+    found = inverse(excavator, motion)
+    theta, omega, alpha = (
+        np.cumsum(part, axis=1).T for part in (motion.angles, motion.rates, motion.accelerations)
+    )
+    joint = np.full(len(motion.times), 1j * excavator.gravity)
+    for k, (name, link_pins) in enumerate(LINKS.items()):
+        link, turn = getattr(excavator, name), np.exp(1j * theta[k])
+        center = link.center * np.exp(1j * math.radians(link.center_deg))
+        spin = (1j * alpha[k] - omega[k] ** 2) * turn
+        # The forces on its pins in the link's own axes; its first pin is the joint.
+        own = np.array(
+            [
+                found.stack([f'{name}_{pin}_along', f'{name}_{pin}_across']) @ [1.0, 1.0j]
+                for pin in link_pins
+            ]
+        )
+        scale = np.abs(own).max()
+        wanted = link.mass * (joint + spin * center)
+        assert np.abs((own * turn).sum(axis=0) - wanted).max() < 1e-11 * scale
+        places = np.array([0.0, *(getattr(pins, pin) for pin in link_pins[1:])])
+        moment = ((places[:, None] - center).conj() * own).imag.sum(axis=0)
+        assert np.abs(moment - link.inertia * alpha[k]).max() < 1e-11 * scale
+        # The same in the world, of opposite sign on the outboard link.
+        for pin, force in zip(link_pins, own * turn, strict=True):
+            column = 'soil' if pin == 'n' else f'pin_{pin}'
+            given = -1.0 if f'{name}_{pin}' in ('boom_c', 'arm_d') else 1.0
+            world = given * found.stack([f'{column}_x', f'{column}_z']) @ [1.0, 1.0j]
+            assert np.abs(force - world).max() < 1e-11 * scale
+        joint = joint + spin * link.length
 
 
 def test_pose_at_rest_is_statics_by_hand(excavator):

@@ -84,10 +84,10 @@ def corner(one: np.ndarray | float, two: np.ndarray | float, opposite: np.ndarra
 
 def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
     """
-    Return directions by (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong.
+    Return (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong.
 
-    [rad], phi_2 of J -> K and so on in the arm's frame, phi_5 and phi_6 of I -> F and B -> E in
-    the boom's. The lengths are held by test_reference.py.
+    Lengths [m] and directions [rad]: phi_2 of J -> K and so on in the arm's frame, phi_5 and phi_6
+    of I -> F and B -> E in the boom's.
     """
     x, (t2, t3, t4) = excavator, q.T
     arm, bucket = x.arm, x.bucket
@@ -96,12 +96,17 @@ def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
     b2, b3 = np.radians([x.boom.beta_2_deg, x.boom.beta_3_deg])
     b5, b6, b7 = np.radians([arm.beta_5_deg, arm.beta_6_deg, arm.beta_7_deg])
     b8 = math.radians(bucket.beta_8_deg)
+    b1 = math.atan2(lah, lhe)
+    leb = third_side(math.hypot(lah, lhe), lab, b1 + t2 + b2 + b3)
     b567 = b5 + b6 + b7
     up = l2 * np.sin(t2) + arm.lcf * np.sin(t2 + t3 + b567) - lai * np.sin(t2 + b2)
     ahead = l2 * np.cos(t2) + arm.lcf * np.cos(t2 + t3 + b567) - lai * np.cos(t2 + b2)
     phi_5 = np.arctan2(up, ahead) - t2
     t23 = t2 + b2 + b3
     phi_6 = -np.pi - (t2 - np.arctan2(lah + lab * np.sin(t23), -lhe + lab * np.cos(t23)))
+    lci = float(third_side(lai, l2, np.array(b2)))
+    b4 = math.atan2(lai * math.sin(b2), l2 - lai * math.cos(b2))
+    lif = third_side(lci, arm.lcf, np.pi - (b4 + t3 + b567))
     # CDL and LDP with their signs: L may lie on either side of CD, P on either of DL.
     lld = float(third_side(arm.lcl, l3, np.array(b5)))
     cdl = math.atan2(arm.lcl * math.sin(b5), l3 - arm.lcl * math.cos(b5))
@@ -116,7 +121,8 @@ def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
     phi_2 = corner(arm.lcj, ljk, lck) + b5 + b6 - np.pi
     ldk = third_side(bucket.llk, lld, phi_4 + cdl)
     phi_3 = np.pi + b8 + t4 - corner(bucket.lpk, bucket.ldp, ldk)
-    return SimpleNamespace(phi_2=phi_2, phi_3=phi_3, phi_4=phi_4, phi_5=phi_5, phi_6=phi_6)
+    phi = {'phi_2': phi_2, 'phi_3': phi_3, 'phi_4': phi_4, 'phi_5': phi_5, 'phi_6': phi_6}
+    return SimpleNamespace(leb=leb, lif=lif, ljk=ljk, **phi)
 
 
 def turned(difference: np.ndarray) -> np.ndarray:
@@ -128,6 +134,14 @@ def working(excavator: ExcavatorParameters) -> np.ndarray:
     """Return poses over the strokes, where the thesis' arccos are on their branches."""
     low, high = excavator.joint_limits().T
     return low + np.linspace(0.0, 1.0, 501)[:, None] * (high - low)
+
+
+def test_lengths_are_the_corrected_thesis(excavator):
+    q = working(excavator)
+    known = thesis(excavator, q)
+    lengths = excavator.linkage().lengths(q)
+    expected = np.stack([known.leb, known.lif, known.ljk], axis=1)
+    np.testing.assert_allclose(lengths, expected, rtol=0.0, atol=1e-13)
 
 
 def test_directions_are_the_corrected_thesis(excavator):
@@ -176,6 +190,20 @@ def test_installed_bucket(excavator):
 
 
 # Derivatives and forces
+
+
+def test_levers_are_derivatives(excavator):
+    linkage = excavator.linkage()
+    low, high = np.array(linkage.ranges()).T
+    q = low + np.linspace(0.01, 0.99, 301)[:, None] * (high - low)
+    h = 1e-4
+
+    def central(step: float) -> np.ndarray:
+        return (linkage.lengths(q + step) - linkage.lengths(q - step)) / (2.0 * step)
+
+    # Extrapolated differences: error h^4 and rounding / h.
+    numeric = (4.0 * central(0.5 * h) - central(h)) / 3.0
+    np.testing.assert_allclose(linkage.levers(q), numeric, rtol=0.0, atol=1e-10)
 
 
 # Other machines

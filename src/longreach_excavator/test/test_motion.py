@@ -123,8 +123,10 @@ def check_reactions(machine: Excavator, states: np.ndarray, forces: np.ndarray) 
         assert np.all(np.abs(rest) < 1e-12 * size)
         twist = sum(moment(at - link.center, force) for force, at in pairs) - link.moment
         assert np.all(np.abs(twist) < 1e-11 * size)
-    # The whole machine about A: the cylinder pushes on E as on B.
+    # The whole machine: A and E carry it, and the cylinder pushes on E as on B.
     links = (boom, arm, bucket)
+    total = sum(link.force for link in links) - soil
+    assert np.all(np.abs(seen['boom_chassis'] + seen['boom'] - total) < 1e-12 * size)
     turning = sum(link.moment + moment(link.center, link.force) for link in links)
     turning = turning - moment(tooth, soil)
     at_e = moment(np.full(len(states), pins.e), seen['boom'])
