@@ -42,10 +42,14 @@ def test_of_a_long_recording_nothing_is_forgotten():
     assert (len(times), times[0]) == (images + 3, 0.0)
 
 
-# The last two: more than one image, and more than a period of the motion's faster part.
-@pytest.mark.parametrize('offset', [0.015, -0.002, 1.0 / 30.0, -0.2, 0.6])
-def test_an_offset_is_found(offset):
-    found = estimated(offset)
+# The node does not search. The last two: more than one image, and more than a period of the
+# motion's faster part.
+@pytest.mark.parametrize(
+    ('offset', 'search'),
+    [(0.015, False), *((one, True) for one in (0.015, -0.002, 1.0 / 30.0, -0.2, 0.6))],
+)
+def test_an_offset_is_found(offset, search):
+    found = estimated(offset, search=search)
     assert abs(found.offset - offset) < min(3e-4, 3.0 * found.deviation)
     assert found.is_significant
     late = 'later' if offset > 0.0 else 'earlier'

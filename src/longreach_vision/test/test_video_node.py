@@ -197,6 +197,7 @@ def test_it_begins_without_listeners_in_the_end(
 @pytest.mark.parametrize(
     ('given', 'text'),
     [
+        ({'frame_id': "''"}, "frame_id = '', allowed: the name of a frame"),
         ({'camera': '{large}'}, r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
         (
             {'frame_rate': 0.0},
