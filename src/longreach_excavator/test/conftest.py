@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,25 @@ def cycle(standard: ExcavatorParameters) -> ExcavatorRun:
     """The installed scenario that digs, carries and dumps."""
     file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
     return simulate(standard, load_scenario(file, standard, STEP))
+
+
+POWERS = {'m': 1, 'kg': 3, 'kg m^2': 5, 'm^2': 2, 'm^3': 3, 's': 1, 'N s/m': 2, 'N/m': 1}
+
+
+@pytest.fixture(scope='session')
+def resized() -> Callable[..., ExcavatorParameters]:
+    """Return a function that makes a machine of the same shape and another size."""
+
+    def scaled(value: Any, factor: float, unit: str = '') -> Any:
+        if isinstance(value, tuple):
+            return tuple(scaled(item, factor, unit) for item in value)
+        if not dataclasses.is_dataclass(value):
+            return value * factor ** POWERS[unit] if unit in POWERS else value
+        units = {f.name: f.metadata['rule'].unit for f in dataclasses.fields(value)}
+        changed = {name: scaled(getattr(value, name), factor, u) for name, u in units.items()}
+        return dataclasses.replace(value, **changed)
+
+    return scaled
 
 
 def varied(part: Any, **changes: Callable[[float], float]) -> Any:

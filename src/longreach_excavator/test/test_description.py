@@ -16,7 +16,6 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 
-LENGTHS = ('length', 'center', 'lab', 'lai', 'lcf', 'lcj', 'lcl', 'ldp', 'llk', 'lpk')
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
 
 
@@ -26,31 +25,17 @@ def at(frame: np.ndarray, place: complex | float) -> np.ndarray:
     return np.asarray((frame @ [here.real, 0.0, here.imag, 1.0])[:3])
 
 
-def resized(excavator: ExcavatorParameters, factor: float) -> ExcavatorParameters:
-    """Return a machine of the same shape and another size."""
-    chassis = excavator.chassis
-    sizes = {key: factor * getattr(chassis, key) for key in ('lhe', 'lah', 'foot_height')}
-    cylinders = tuple(
-        c.replace(stroke=factor * c.stroke, retracted=factor * c.retracted)
-        for c in excavator.cylinders
-    )
-    links = {}
-    for name in CYLINDERS:
-        link = getattr(excavator, name)
-        own = [key for key in LENGTHS if hasattr(link, key)]
-        links[name] = link.replace(**{key: factor * getattr(link, key) for key in own})
-    return excavator.replace(**links, chassis=chassis.replace(**sizes), cylinders=cylinders)
-
-
 @pytest.fixture(scope='module', params=range(6))
 def some_excavator(
     request: pytest.FixtureRequest,
     standard: ExcavatorParameters,
+    resized: Callable[..., ExcavatorParameters],
     random_excavator: Callable[..., ExcavatorParameters],
 ) -> ExcavatorParameters:
     """The installed excavator, a small and a large one of its shape, and others."""
     if request.param < 3:
-        return resized(standard, (1.0, 0.3, 2.5)[request.param])
+        fine = standard.with_value('soil.terrain.cell', 0.04)
+        return resized(fine, (1.0, 0.3, 2.5)[request.param])
     other = random_excavator(np.random.default_rng(request.param))
     counted = zip(other.cylinders, (3, 1, 2), strict=True)
     return other.replace(cylinders=tuple(c.replace(count=count) for c, count in counted))

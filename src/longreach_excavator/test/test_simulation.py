@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -249,23 +247,14 @@ def test_bucket_on_its_way_has_not_stalled(excavator):
 
 
 @pytest.mark.parametrize('scale', [0.5, 2.0])
-def test_machine_of_another_size_is_slower_in_proportion(excavator, scale):
+def test_machine_of_another_size_is_slower_in_proportion(excavator, resized, scale):
     """Without gravity and soil, lengths and times scale alike; pressures and speeds stay."""
-    powers = {'m': 1, 'kg': 3, 'kg m^2': 5, 'm^2': 2, 'm^3': 3, 's': 1, 'N s/m': 2, 'N/m': 1}
-
-    def scaled(value: Any, unit: str = '') -> Any:
-        if isinstance(value, tuple):
-            return tuple(scaled(item, unit) for item in value)
-        if not dataclasses.is_dataclass(value):
-            return value * scale ** powers[unit] if unit in powers else value
-        fields = dataclasses.fields(value)
-        changed = {f.name: scaled(getattr(value, f.name), f.metadata['rule'].unit) for f in fields}
-        return dataclasses.replace(value, **changed)  # type: ignore[type-var]
-
     weightless = excavator.replace(gravity=0.0)
     scenario, step = dig_scenario(cohesion=0.0, duration=0.5), 1e-3 * scale
     first = simulate(weightless, scenario, 1e-3, 1e-3)
-    other = simulate(scaled(weightless), scenario.replace(duration=0.5 * scale), step, step)
+    other = simulate(
+        resized(weightless, scale), scenario.replace(duration=0.5 * scale), step, step
+    )
     np.testing.assert_allclose(other.states[:, :3], first.states[:, :3], atol=1e-9)
     found, expected = (run.column('pin_force_bucket') for run in (other, first))
     np.testing.assert_allclose(found / scale**2, expected, atol=1e-3)
