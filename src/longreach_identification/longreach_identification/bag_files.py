@@ -12,11 +12,9 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
-from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.bag import is_wall_clock, open_bag, read_bag
 
 _SECOND = 1_000_000_000  # [ns]
-# Stamps after this time are those of a calendar: the recording's times begin at 0 [s].
-_LONGEST_SIMULATION = 1e8
 _LOAD = 'load'
 
 
@@ -64,7 +62,8 @@ def read_recording(
     rows = [(part.signal, reader.of(k)) for reader in readers.values() for k, part in reader.parts]
     stamps = [times[0] for _, (times, _, _) in rows if len(times)]
     first = min(stamps, default=0)
-    start = first if first > _LONGEST_SIMULATION * _SECOND else 0
+    # Of a calendar: the recording's times begin at 0.
+    start = first if is_wall_clock(first) else 0
     found = {}
     for name, (times, values, variances) in rows:
         if len(times):

@@ -12,6 +12,7 @@ This does not need a ROS installation: a recording contains the definitions of i
 from __future__ import annotations
 
 from ._reading import bag_typestore, read_bag
+from ._stamps import is_wall_clock
 from ._storage import Bag, open_bag
 from ._subscriptions import Subscriptions
 from ._topics import Topic, absolute_name, checked_name
@@ -25,6 +26,7 @@ __all__ = [
     'absolute_name',
     'bag_typestore',
     'checked_name',
+    'is_wall_clock',
     'open_bag',
     'read_bag',
     'recover',
