@@ -19,7 +19,6 @@ import numpy as np
 
 from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
-from longreach_tools.bag import is_wall_clock
 from longreach_view.drawing import TYPES, Drawing
 
 # Without a sample for this long a machine is stale [s of wall time].
@@ -36,6 +35,9 @@ _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
 _TRACK, _EVENTS = 300, 100
 # Of topics that are not plotted, names of numbers are looked for this often [s].
 _LOOK = 1.0
+
+# Stamps from here on are dates, as in recordings; they are shown since the first one [s].
+_DATE = 1e9
 
 # Published once or seldom, perhaps before its machine is known.
 _ONCE = ('InertiaStamped', 'PoseStamped')
@@ -227,7 +229,7 @@ class World:
 
     def since(self, stamp: float) -> float:
         """Return a stamp as it is shown [s]: dates count from the first one."""
-        if not is_wall_clock(1e9 * stamp):
+        if not stamp >= _DATE:
             return stamp
         if math.isnan(self._epoch):
             self._epoch = stamp
