@@ -20,7 +20,6 @@ def read(name):
 
 
 def check_command(words):
-    """Check that a command of the project exists."""
     if words[0] == 'make':
         assert set(words[1:]) <= TARGETS, words
     elif words[0].startswith('python3'):

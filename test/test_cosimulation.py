@@ -105,7 +105,6 @@ def test_an_excavators_loose_cylinder_stays_loose() -> None:
 
 
 def test_a_step_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
-    """A communication step that is not a whole number of steps ends the simulation."""
     file = tmp_path / 'boom.fmu'
     assert cli.main(['boom', 'fmu', '--out', str(file)]) == 0
     names = ['spool_cylinder_1']

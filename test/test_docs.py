@@ -68,7 +68,6 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_a_page_are_valid(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each has a parser that takes its words; launch files take their arguments."""
     for words in commands(page):
         try:
             given = parser_of(words[0]).parse_args(words[1:])

@@ -96,12 +96,10 @@ def moved(model: SmoothModel, duration: float, change: np.ndarray | float = 0.0)
 def test_the_equations_are_those_of_the_run(
     machine: str, scenario: str, time: float, interval: float
 ) -> None:
-    """From the state at a time the equations lead to that of the run an interval later."""
     check_motion(*(smooth(machine, scenario, t) for t in (time, time + interval)), interval)
 
 
 def check_motion(now: SmoothModel, later: SmoothModel, interval: float) -> None:
-    """Check that equations lead to a later state of the run."""
     # What the equations hold, such as the residual flow of a closed valve, is left out.
     free = now.rates(now.x, now.u) != 0.0
     assert free.sum() > 4
@@ -171,7 +169,6 @@ def test_a_small_change_grows_as_the_model_says(
 
 
 def test_links_follow_their_model() -> None:
-    """Links under constant torques move as the equations say."""
     links = load_links()
     machine = FlexibleLinks(links, arm_of(links), resting_scenario(links))
     state = machine.initial_state()
@@ -243,7 +240,6 @@ def test_derivatives_equal_complex_steps() -> None:
 
 
 def test_a_kink_is_named() -> None:
-    """A derivative that differs on both sides is said, and where."""
     one = (Signal('speed', 'm/s'),)
     model = SmoothModel(
         one, (), one, np.zeros(1), np.zeros(0), lambda x, _: -np.abs(x) + x, lambda x, _: x**2
@@ -276,7 +272,6 @@ def test_frequencies_of_the_boom_are_those_of_its_modes(free: bool) -> None:
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('frequency', [0.3, 1.5])
 def test_a_sine_sweep_confirms_the_frequency_response(frequency: float) -> None:
-    """A sine at the tip of the nonlinear boom gives the response of the linear model, to 2 %."""
     boom = load_boom()
     # Damped so that the beginning of the sine dies out within the run.
     beams = tuple(beam.replace(beam_damping=20.0 * beam.beam_damping) for beam in boom.beams)
@@ -393,7 +388,6 @@ def swept_hydraulics(name: str, scenario: str, outputs: tuple[str, ...]) -> Swep
     ids=['crane', 'links', 'excavator', 'harvester'],
 )
 def test_sines_confirm_the_frequency_response(make: Callable[[], Swept]) -> None:
-    """Sines at an input of the nonlinear machine give the response of the model, to 2 %."""
     swept = make()
     found = linearize(swept.model, [swept.input], swept.outputs)
     for frequency in swept.frequencies:
@@ -452,7 +446,6 @@ def boom_model() -> LinearModel:
 
 
 def test_a_reduced_model_responds_alike() -> None:
-    """Balanced truncation keeps the response where it is large, and refuses an order too low."""
     model = boom_model()
     small = model.reduce(18)
     assert small.A.shape == (18, 18)
@@ -479,7 +472,6 @@ def test_a_reduction_is_balanced_over_sizes_and_keeps_the_rate() -> None:
 
 
 def test_files_hold_the_model(tmp_path: Path) -> None:
-    """Matrices, names, units and notes are in .mat and .json; another suffix is refused."""
     model = boom_model()
     model.save(tmp_path / 'model.mat')
     model.save(tmp_path / 'model.json')
@@ -494,7 +486,6 @@ def test_files_hold_the_model(tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    """The message lists what there is."""
     with pytest.raises(InputError, match="input 'spool' is unknown, allowed: command, "):
         linearize(smooth('crane', 'task_b', 0.0), inputs=['spool'])
 
@@ -528,7 +519,6 @@ def test_sampled_model_equals_the_exact_solution() -> None:
 
 
 def test_the_package_control_takes_the_model() -> None:
-    """With names, and the same frequency response."""
     pytest.importorskip('control')
     model = boom_model()
     system = model.to_control()

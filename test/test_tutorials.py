@@ -192,7 +192,6 @@ def test_own_machine_over_ros_is_the_library_run(workspace: Path) -> None:
 
 
 def test_pressure_feedback_stops_the_harvester() -> None:
-    """The script's feedback leaves less than a hundredth of the vibration after 3 s."""
     script = loaded('harvester_damping')
     machine = script.machine_of_scenario()
     without, damped = (np.ptp(script.rates(machine, gain)[300:]) for gain in (0.0, script.GAIN))
@@ -237,7 +236,6 @@ def test_a_load_that_is_hoisted_keeps_its_angular_momentum(
 
 
 def test_links_reach_a_target_within_limits() -> None:
-    """Predictive control overshoots less and comes earlier; torques stay within the limits."""
     script = loaded('links_limits')
     over, late, torques = [], [], []
     for predictive in (False, True):

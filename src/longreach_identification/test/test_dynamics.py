@@ -63,8 +63,6 @@ class Oscillator(Identifiable):
 
 
 class Slipping(Oscillator):
-    """An oscillator whose actuators slip."""
-
     def doubts(self, machine: float, experiment: Experiment) -> str:
         return 'an actuator slips'
 

@@ -17,7 +17,6 @@ TIMES = np.arange(0.0, 10.0, 0.02)
 
 
 def oscillation(values, times):
-    """Return a decaying oscillation."""
     return (
         values['amplitude']
         * np.exp(-values['decay'] * times)
@@ -32,7 +31,6 @@ class Decay(NamedTuple):
     none_above: float = math.inf
 
     def __call__(self, number, values):
-        """Predict one recording."""
         if values['frequency'] > self.none_above:
             raise LongreachError(f'frequency = {values["frequency"]:g}')
         return {

@@ -20,8 +20,6 @@ from longreach_node.testing import bench, setting
 
 @dataclasses.dataclass(frozen=True)
 class Table(Parameters):
-    """One field of each kind."""
-
     mass: float = quantity('mass of the load', 'kg', above=0.0, default=10.0)
     low: float = quantity('lower end', 'm', default=-1.0, read_only=False)
     high: float = quantity('upper end', 'm', above=-5.0, at_most=5.0, default=1.0, read_only=False)
@@ -37,8 +35,6 @@ class Table(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Required(Parameters):
-    """A field without a default."""
-
     length: float = quantity('length of the cable', 'm')
 
 

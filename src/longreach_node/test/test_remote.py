@@ -39,8 +39,6 @@ class Station(Node):
 
 
 def talk(b: Bench, words: Callable[[Remote], Any], timeout: float = 10.0) -> Any:
-    """Return what a remote gets to know while the bench works."""
-
     return b.end(b.begin(run, words, timeout))
 
 

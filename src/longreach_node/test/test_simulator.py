@@ -28,8 +28,6 @@ from longreach_node.testing import Bench, bench, setting
 
 
 class Remembering(Integrator):
-    """Remembers every call."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[float, float, float]] = []
 
