@@ -362,14 +362,7 @@ def test_coverage_measures_what_was_shown():
 
 
 class Studio:
-    """
-    Pictures of a board, a ray for each of 3 x 3 parts of a pixel.
-
-    Parameters
-    ----------
-    camera : Camera
-        Its rays come from OpenCV here.
-    """
+    """Pictures of a board, a ray of OpenCV for each of 3 x 3 parts of a pixel."""
 
     def __init__(self, camera: Camera) -> None:
         self.size = (camera.width, camera.height)

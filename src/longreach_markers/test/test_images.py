@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -188,30 +189,26 @@ def test_what_no_image_is(changes: dict, text: str) -> None:
             function(GOOD._replace(**changes))
 
 
-@pytest.mark.parametrize('bits', [8, 17])
-def test_other_numbers_of_bits(bits: int) -> None:
-    with pytest.raises(InputError, match=rf'bits = {bits}, allowed: \[9, 16\]'):
-        to_gray(GOOD, bits)
-
-
 @pytest.mark.parametrize(
-    ('array', 'encoding', 'text'),
+    ('function', 'values', 'text'),
     [
-        (np.zeros((2, 2)), 'mono8', r'float64 of shape \(2, 2\), allowed for mono8: uint8'),
-        (np.zeros((2, 2, 4), np.uint8), 'bgr8', r'for bgr8: uint8 .* \(rows, columns, 3\)'),
-        (np.zeros((2, 2, 3), np.uint8), 'mono8', 'allowed for mono8'),
-        (np.zeros((0, 4), np.uint8), 'mono8', 'allowed for mono8'),
-        (np.zeros((2, 2), np.uint8), 'nv21', "encoding = 'nv21', allowed"),
+        (to_gray, (GOOD, 8), r'bits = 8, allowed: \[9, 16\]'),
+        (to_gray, (GOOD, 17), r'bits = 17, allowed: \[9, 16\]'),
+        (to_message_fields, (np.zeros((2, 2)), 'mono8'), r'\(2, 2\), allowed for mono8: uint8'),
+        (
+            to_message_fields,
+            (np.zeros((2, 2, 4), np.uint8), 'bgr8'),
+            r'bgr8: .*\(rows, columns, 3\)',
+        ),
+        (to_message_fields, (np.zeros((2, 2, 3), np.uint8), 'mono8'), 'allowed for mono8'),
+        (to_message_fields, (np.zeros((0, 4), np.uint8), 'mono8'), 'allowed for mono8'),
+        (to_message_fields, (np.zeros((2, 2), np.uint8), 'nv21'), "encoding = 'nv21', allowed"),
+        (gray_of, (np.zeros(4, np.uint8),), 'picture is an array of uint8 of shape'),
+        (gray_of, (np.zeros((2, 2, 5), np.uint8),), 'picture is an array of uint8 of shape'),
+        (gray_of, (np.zeros((0, 2), np.uint8),), 'picture is an array of uint8 of shape'),
+        (bgr_of, (np.zeros((2, 2)),), 'picture is an array of float64'),
     ],
 )
-def test_arrays_that_are_not_in_the_encoding(array: np.ndarray, encoding: str, text: str) -> None:
+def test_what_cannot_be_converted(function: Callable, values: tuple, text: str) -> None:
     with pytest.raises(InputError, match=text):
-        to_message_fields(array, encoding)
-
-
-@pytest.mark.parametrize('shape', [(4,), (2, 2, 2), (2, 2, 5), (0, 2)])
-def test_arrays_that_are_no_picture(shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match='picture is an array of uint8 of shape'):
-        gray_of(np.zeros(shape, np.uint8))
-    with pytest.raises(InputError, match='picture is an array of float64'):
-        bgr_of(np.zeros((2, 2)))
+        function(*values)
