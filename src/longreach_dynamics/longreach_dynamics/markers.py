@@ -16,6 +16,8 @@ from longreach_dynamics.errors import InputError
 
 KIND = 'visualization_msgs/msg/MarkerArray'
 
+_ADD, _DELETE, _DELETE_ALL = 0, 2, 3
+
 # CDR: four bytes say how the rest is written; numbers are aligned from there on.
 _BEGIN, _LITTLE, _BIG = 4, b'\x00\x01', b'\x00\x00'
 
@@ -38,12 +40,29 @@ class Marker:
     colors: np.ndarray  # (M, 4) of the points; none, or as many
     text: str
 
+    def placed_points(self) -> np.ndarray:
+        """Return the points in the frame (N, 3) [m]; a rotation of length 0 means none."""
+        turn = self.rotation / (np.linalg.norm(self.rotation) or 1.0)
+        across = 2.0 * np.cross(turn[1:], self.points)
+        turned = self.points + turn[0] * across + np.cross(turn[1:], across)
+        return np.asarray(turned + self.position)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Markers:
     """The markers of a message."""
 
     markers: list[Marker]
+
+    def apply_to(self, shown: dict[tuple[str, int], Marker]) -> None:
+        """Add, replace and delete markers that are shown, by name and number."""
+        for marker in self.markers:
+            if marker.action == _DELETE_ALL:
+                shown.clear()
+            elif marker.action == _DELETE:
+                shown.pop((marker.name, marker.number), None)
+            elif marker.action == _ADD:
+                shown[marker.name, marker.number] = marker
 
 
 def read_markers(data: bytes) -> Markers:

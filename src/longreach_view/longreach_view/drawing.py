@@ -17,7 +17,6 @@ from longreach_dynamics.markers import Marker, Markers
 ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 9, 11
 TYPES = (ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST)
 _BODIES = {CUBE: 'box', SPHERE: 'sphere', CYLINDER: 'cylinder'}
-_ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 _UNIT = np.array([1.0, 0.0, 0.0, 0.0])
 # Of images: channels by encoding, and their greatest width on a page [pixels].
 _CHANNELS = {'mono8': 1, '8UC1': 1, 'bgr8': 3, 'rgb8': 3, '8UC3': 3}
@@ -58,13 +57,7 @@ class Drawing:
 
     def add(self, message: Markers) -> None:
         """Apply a MarkerArray."""
-        for marker in message.markers:
-            if marker.action == _DELETE_ALL:
-                self._markers.clear()
-            elif marker.action == _DELETE:
-                self._markers.pop((marker.name, marker.number), None)
-            elif marker.action == _ADD:
-                self._markers[(marker.name, marker.number)] = marker
+        message.apply_to(self._markers)
 
     def clear(self) -> None:
         """Remove all markers."""
@@ -98,8 +91,7 @@ def _figures(frame: str, markers: list[Marker]) -> Figures:
             continue
         name = f'{marker.name}_{marker.number}'
         own, rotation = _bytes(marker.color), _unit(marker.rotation)
-        points = SO3(rotation).as_matrix() @ marker.points.T
-        points = points.T + marker.position
+        points = marker.placed_points()
         if marker.kind in _BODIES:
             x, y, z = marker.scale.tolist()
             r, g, b = own.astype(int).tolist()

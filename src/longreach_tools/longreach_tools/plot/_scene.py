@@ -25,9 +25,8 @@ from longreach_tools.signals import NANOSECONDS, Restart, TopicData, find_topic,
 
 from ._units import JOINT_STATES, describe
 
-# Type of visualization_msgs/Marker that is drawn, a list of triangles, and actions.
+# Type of visualization_msgs/Marker that is drawn, a list of triangles.
 _TRIANGLES = 11
-_ADD, _DELETE_ALL = 0, 3
 _TERRAIN = 'longreach_msgs/msg/Terrain'
 # Colours of undisturbed and loose soil, and how far it is drawn below its lowest point [m].
 _FIRM, _LOOSE = (0.66, 0.54, 0.40, 1.0), (0.80, 0.70, 0.55, 1.0)
@@ -227,18 +226,14 @@ def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Ben
         return found
     # Links have a prefix in a robot description that a plant has published.
     links = {link.rpartition('/')[2]: link for link in robot.place({})}
-    shown: dict[tuple[str, int], Drawn] = {}
+    shown: dict[tuple[str, int], Marker] = {}
     for _, received, data in bag.messages([topic]):
-        markers = read_markers(data).markers
-        if not markers or not restart.keeps(received, markers[0].stamp):
-            continue
-        for marker in markers:
-            shown.pop((marker.name, marker.number), None)
-            if marker.action == _DELETE_ALL:
-                shown.clear()
-            elif marker.action == _ADD and (part := _drawn(marker, links)) is not None:
-                shown[marker.name, marker.number] = part
-        found.append(Bent(markers[0].stamp / NANOSECONDS, [*shown.values()]))
+        message = read_markers(data)
+        stamps = [marker.stamp for marker in message.markers[:1]]
+        if stamps and restart.keeps(received, stamps[0]):
+            message.apply_to(shown)
+            parts = [part for marker in shown.values() if (part := _drawn(marker, links))]
+            found.append(Bent(stamps[0] / NANOSECONDS, parts))
     return sorted(found, key=lambda one: one.time)
 
 
@@ -261,11 +256,7 @@ def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[G
 def _drawn(marker: Marker, links: dict[str, str]) -> Drawn | None:
     """Return the triangles of a marker in a frame of the machine; None if there are none."""
     frame = links.get(marker.frame.rpartition('/')[2])
-    # A rotation of length 0 means none.
-    turn = marker.rotation / (np.linalg.norm(marker.rotation) or 1.0)
-    points = marker.points[: len(marker.points) // 3 * 3]
-    across = 2.0 * np.cross(turn[1:], points)
-    points = points + turn[0] * across + np.cross(turn[1:], across) + marker.position
+    points = marker.placed_points()[: len(marker.points) // 3 * 3]
     is_drawn = marker.kind == _TRIANGLES and len(points) and np.isfinite(points).all()
     if frame is None or not is_drawn:
         return None
