@@ -134,7 +134,7 @@ def test_inertias_are_those_of_bodies(spec: Spec) -> None:
             float(inertia.attrib[name]) for name in ('ixx', 'iyy', 'izz')
         )
         # The tip of the harvester is a point.
-        assert small > 0.0 or large == 0.0
+        assert small > 0.0 or (spec.name, large) == ('harvester', 0.0)
         # RViz warns of a moment above the sum of the others.
         assert large <= (small + middle) * (1.0 + 1e-9)
 
