@@ -323,10 +323,12 @@ class Run(Generic[Parameters]):
 
 
 def finite(value: Any) -> Any:
-    """Return plain data with None in place of numbers that JSON does not know."""
+    """Return data for JSON: arrays as lists, None in place of numbers that JSON does not know."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {name: finite(item) for name, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

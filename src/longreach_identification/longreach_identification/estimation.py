@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import keep_workers
+from longreach_dynamics.runs import finite
 from longreach_identification.covariance import covariance_of, inverse_of, noise_of, weak_spread
 from longreach_identification.fit_report import (
     INTERRUPTED,
@@ -237,34 +238,29 @@ class Estimate(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON; None for numbers that are not finite."""
         errors = self.standard_errors
-        return {
+        found = {
             'parameters': {
                 name: {
-                    'value': _number(self.values[j]),
-                    'standard_error': _number(errors[j]),
-                    'start': _number(self.start[j]),
-                    'interval': [_number(end) for end in self.interval(name)],
-                    'prior_share': _number(self.prior_share[j]),
+                    'value': self.values[j],
+                    'standard_error': errors[j],
+                    'start': self.start[j],
+                    'interval': self.interval(name),
+                    'prior_share': self.prior_share[j],
                 }
                 for j, name in enumerate(self.names)
             },
-            'fit': {
-                name: {key: _number(value) for key, value in fit._asdict().items()}
-                for name, fit in self.fit.items()
-            },
-            'warnings': list(self.warnings),
-            'correlation': {
-                'names': list(self.names),
-                'matrix': [[_number(value) for value in row] for row in self.correlation],
-            },
-            'condition': _number(self.condition),
+            'fit': {name: fit._asdict() for name, fit in self.fit.items()},
+            'warnings': self.warnings,
+            'correlation': {'names': self.names, 'matrix': self.correlation},
+            'condition': self.condition,
             'weakest': words(self.weakest),
             'status': self.status,
-            'chi_square': _number(self.chi_square),
+            'chi_square': self.chi_square,
             'rows': self.rows,
-            'aic': _number(self.aic),
-            'bic': _number(self.bic),
+            'aic': self.aic,
+            'bic': self.bic,
         }
+        return dict(finite(found))
 
 
 class Profile(NamedTuple):
@@ -483,8 +479,3 @@ def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
         fit.logarithmic,
     )
     return found._replace(warnings=warnings_of(fit, found, residuals, spread))
-
-
-def _number(value: float) -> float | None:
-    """Return a number for JSON, None when it is not finite."""
-    return float(value) if math.isfinite(value) else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from longreach_dynamics.runs import Run, compare_runs, finite
+from longreach_dynamics.runs import Run, compare_runs
 from longreach_tools.output import print_result, summary_table, table, write_csv
 
 # Largest difference at which a recording equals the library's run [SI units].
@@ -71,7 +71,7 @@ def report_comparison(
         text += '\n\nthe recording is this run of the library' + _part(*ends)
     more = {
         'bag': str(arguments.bag),
-        'differences': finite(differences),
+        'differences': differences,
         'same': same,
         'compared_until': min(ends),
     }

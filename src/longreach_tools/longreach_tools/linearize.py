@@ -95,7 +95,7 @@ def run_linearize(
                     'real': pole.value.real,
                     'imaginary': pole.value.imag,
                     'frequency': pole.frequency,
-                    'damping': None if np.isnan(pole.damping) else pole.damping,
+                    'damping': pole.damping,
                     'state': pole.state,
                 }
                 for pole in poles

@@ -43,8 +43,13 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def print_result(result: Any, text: str, form: str) -> None:
-    """Print a result on stdout: ``form`` ``table`` prints ``text``, ``json`` the result."""
-    print(json.dumps(result, allow_nan=False) if form == 'json' else text)
+    """Print a result on stdout: ``table`` prints ``text``, ``json`` the result, NaN as null."""
+    if form == 'json':
+        # Not at the top, as it loads numba.
+        from longreach_dynamics.runs import finite
+
+        text = json.dumps(finite(result))
+    print(text)
 
 
 def report_study(

@@ -43,8 +43,8 @@ def test_format(capsys):
     assert capsys.readouterr().out == 'for people\n'
     print_result(result, 'for people', 'json')
     assert json.loads(capsys.readouterr().out) == result
-    with pytest.raises(ValueError, match='JSON'):
-        print_result({'x': math.nan}, '', 'json')
+    print_result({'x': [math.inf, (np.array([1.0, np.nan]), np.int64(2))]}, '', 'json')
+    assert json.loads(capsys.readouterr().out) == {'x': [None, [[1.0, None], 2]]}
 
 
 def test_table():

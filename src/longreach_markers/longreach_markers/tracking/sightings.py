@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.runs import finite
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.frames import RigFrame
@@ -91,7 +92,4 @@ class Sightings:
 
 def json_fields(result: Any) -> dict[str, Any]:
     """Return the fields of a dataclass as a JSON object, with None for unknown numbers."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in dataclasses.asdict(result).items()
-    }
+    return dict(finite(dataclasses.asdict(result)))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
@@ -138,17 +135,6 @@ def warn(*texts: str) -> None:
     """Print warnings on stderr; empty ones are none."""
     for text in filter(None, texts):
         print(f'longreach vision: {text}', file=sys.stderr, flush=True)
-
-
-def plain(value: Any) -> Any:
-    """Return a result for JSON: arrays as lists, None for numbers that are unknown."""
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def installed_rig() -> Path:

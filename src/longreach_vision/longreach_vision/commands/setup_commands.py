@@ -29,7 +29,7 @@ from longreach_tools.output import (
     table,
     writing,
 )
-from longreach_vision.commands.arguments import READING, add_options, add_rig, plain, warn
+from longreach_vision.commands.arguments import READING, add_options, add_rig, warn
 from longreach_vision.commands.rig_files import write_localisation
 
 # Of a camera, in the order of the output.
@@ -176,7 +176,7 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
     names = [view.name for view in found.views]
     rows = zip(names, found.errors, largest, coverage.tilts, coverage.distances, strict=True)
     keys = ('image', 'error', 'largest', 'tilt', 'distance')
-    result = {
+    return {
         'camera': {name: getattr(found.camera, name) for name in (*_INTRINSICS, 'distortion')},
         'deviations': found.deviations,
         'rms': found.rms,
@@ -195,7 +195,6 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
         'trusted': not found.warnings,
         'warnings': found.warnings,
     }
-    return dict(plain(result))
 
 
 def _calibration_text(found: Calibration, result: dict[str, Any]) -> str:
@@ -313,7 +312,7 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
             'residuals': residuals,
             'rms': rms,
         }
-    result = {
+    return {
         'cameras': {
             side: {
                 'position': pose.translation,
@@ -341,7 +340,6 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
         'trusted': not found.warnings,
         'warnings': found.warnings,
     }
-    return dict(plain(result))
 
 
 def _pose_text(found: Localisation) -> str:

@@ -43,7 +43,6 @@ from longreach_vision.commands.arguments import (
     add_outputs,
     add_rig,
     motion_of,
-    plain,
     rig_files,
     rig_of,
     warn,
@@ -330,7 +329,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
         poses = {name: one.pose for name, one in rig.cameras.items()}
         write_poses(arguments.rig, arguments.out, poses | {camera: refined.pose})
     text, fields = _refined(refined, agreements)
-    print_result(plain(fields), text, arguments.format)
+    print_result(fields, text, arguments.format)
 
 
 def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, dict[str, Any]]:
