@@ -115,6 +115,8 @@ class Scene(NamedTuple):
     card: Card | None = None
     # Centres of equal markers, in radii along the plane's axes.
     neighbours: tuple[tuple[float, float], ...] = ()
+    # Grey levels (n, n) of a square of side 2 radius in place of the marker, first row on top.
+    texture: np.ndarray | None = None
     present: bool = True  # without it, only surroundings and what is in front of them
     clutter: int = 0  # elements on the surroundings
     shading: Shading = Shading()
@@ -376,10 +378,10 @@ def _painted(scene: Scene, u: np.ndarray, v: np.ndarray, side: float) -> tuple[n
         steep = np.maximum(np.hypot(*slope), 1e-12)
         return _half_plane(level[0] / steep, *(slope / steep), side)
 
-    def lay(share: np.ndarray, own: float) -> None:
+    def lay(share: np.ndarray, own: float | np.ndarray) -> None:
         behind[:] *= 1.0 - share
         grey[:] += share * (own - grey)
-        is_mixed[:] |= (share > 0.0) & (share < 1.0)
+        is_mixed[:] |= (share > 0.0) & ((share < 1.0) | (np.ndim(own) > 0))
 
     def square(half: float) -> np.ndarray:
         return within(half - np.abs(a)) * within(half - np.abs(b))
@@ -391,10 +393,29 @@ def _painted(scene: Scene, u: np.ndarray, v: np.ndarray, side: float) -> tuple[n
         lay(square(half) if is_square else within(half - np.hypot(a, b)), scene.background)
     for x, y in ((0.0, 0.0), *scene.neighbours) if scene.present else ():
         away = np.hypot(a - x * size, b - y * size)
+        if scene.texture is not None:
+            lay(square(size), _texture(scene.texture, a / size, b / size, side))
+            break
         lay(within(size - away), scene.marker)
         if scene.inner > 0.0:
             lay(within(scene.inner * size - away), scene.inside)
     return behind, grey, is_mixed
+
+
+def _texture(grey: np.ndarray, a: np.ndarray, b: np.ndarray, side: float) -> np.ndarray:
+    """Return the grey levels of a texture over [-1, 1], its steps as wide as a square."""
+    count, places = len(grey), []
+    for x in (b, a):
+        place = 0.5 * (x + 1.0) * count - 0.5
+        spread = side * np.abs(place[1:] - place[0]).sum(axis=0) / STEP
+        low = np.floor(place[0])
+        share = np.clip(0.5 + (place[0] - low - 0.5) / spread, 0.0, 1.0)
+        places.append((*(np.clip([low, low + 1], 0, count - 1).astype(int)), share))
+    (top, bottom, down), (left, right, across) = places
+    upper, lower = (
+        (1.0 - across) * grey[j, left] + across * grey[j, right] for j in (top, bottom)
+    )
+    return (1.0 - down) * upper + down * lower
 
 
 def along_and_across(one: Shading | Shadow | Bar | Glare, u: np.ndarray, v: np.ndarray) -> tuple:
