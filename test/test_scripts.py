@@ -165,6 +165,15 @@ def test_bench_prints_ratios_and_errors():
 
 
 @pytest.mark.slow
+def test_bench_finds_markers_and_tags():
+    done = script('bench', '--quick', '--only', 'j')
+    assert done.returncode == 0, done.stderr
+    for name in ('longreach', 'AprilTag'):
+        (row, *_) = [line for line in done.stdout.splitlines() if line.startswith(name)]
+        assert 'not installed' in row or 'found 100 %, wrong 0 of 60' in row
+
+
+@pytest.mark.slow
 def test_bench_evaluates_flexible_links_by_several_programs():
     done = script('bench', '--quick', '--only', 't')
     assert done.returncode == 0, done.stderr
