@@ -42,6 +42,8 @@ _REST, _DURATION = 1.0, 8.0
 # height above the root [m], and the range of the angles of joints [rad].
 _MOVE, _HOLD, _POSES, _FORCE, _LOWEST = 25.0, 12.0, 8, 0.8, 0.0
 _LIMITS = (-1.6, 1.3)
+# By how much moves are slower than the fastest ones of a boom that the true one resembles.
+_MARGIN = 1.1
 
 
 def releases(
@@ -103,7 +105,7 @@ def poses_at_rest(
     spans = np.array([_HOLD, *([_MOVE, _HOLD] * count)])
     way = Trajectory(np.cumsum(spans), np.radians(shown))
     shares = way.rate_shares(lambda angles: rate_limits(boom, angles))
-    spans[1:] = np.ceil(spans[1:] * np.maximum(1.0, shares))
+    spans[1:] = np.ceil(spans[1:] * np.maximum(1.0, _MARGIN * shares))
     times = np.cumsum(spans)
     path = tuple(
         Waypoint(time=float(time), angles_deg=tuple(angles.tolist()))
