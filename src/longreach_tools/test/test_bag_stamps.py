@@ -93,6 +93,7 @@ def test_own_types_are_found_nested_in_prefixes(tmp_path, monkeypatch):
         ('sensor_msgs/msg/JointState', 2, True),
         ('diagnostic_msgs/msg/DiagnosticArray', 1, True),
         ('tf2_msgs/msg/TFMessage', 1, True),
+        ('longreach_msgs/msg/MarkerObservations', 1, True),
     ],
 )
 def test_repeated_stamps_of_a_shared_topic_are_no_fault(typename, publishers, shared):
