@@ -22,6 +22,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import joint_places, solve_pose
 from longreach_tools.arguments import count, not_negative, numbers, positive, seed, sweep
 from longreach_tools.machine_command import (
+    add_duration,
     add_machine,
     case_of,
     machine_of,
@@ -88,6 +89,7 @@ def add_studies(commands: Any) -> None:
         ' show: they are when messages come, whose stamps are that time.',
     )
     measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
+    add_duration(measure)
     add_machine(BOOM, measure, _NO_RUN)
     measure.add_argument(
         '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'

@@ -51,6 +51,17 @@ def test_the_tip_of_the_bent_boom_is_where_it_shall_be(capsys):
     assert 'allowed: places within the limits of the joints' in far.err
 
 
+def test_measure_writes_what_sensors_show_until_a_given_time(capsys, tmp_path):
+    file = tmp_path / 'measured.csv'
+    words = ('hold', '--duration', 0.5, '--rate', 10, '--sensors', 'default', '--csv', file)
+    assert Outcome(capsys, 'boom', 'measure', *words).code == 0
+    table = read_table(file)
+    load = HangingLoad(mass=90.0)
+    run = simulate(load_boom(), Scenario(duration=0.5, pose='site', loads=(load,)))
+    assert table['time'].tolist() == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert table['piston_1'] == pytest.approx(run.column('piston_1')[::20], abs=1e-12)
+
+
 def test_statics_show_forces_and_pressures(capsys):
     found = Outcome(capsys, 'boom', 'statics', '--load', 90, '--format', 'json').json
     boom = load_boom()

@@ -272,7 +272,7 @@ def _add_run(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``run``."""
     parser = commands.add_parser('run', help='run a scenario file')
     _add_scenario(spec, parser, 'scenario', nargs='?')
-    _add_duration(parser)
+    add_duration(parser)
     add_machine(spec, parser)
     add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
     parser.set_defaults(run=functools.partial(_run, spec))
@@ -291,7 +291,7 @@ def _add_scenario(spec: Spec, parser: argparse.ArgumentParser, name: str, **word
         )
 
 
-def _add_duration(parser: argparse.ArgumentParser) -> None:
+def add_duration(parser: argparse.ArgumentParser) -> None:
     """Add ``--duration``."""
     parser.add_argument(
         '--duration', type=positive, help='length of the run [s] (default: of the scenario)'
@@ -348,7 +348,7 @@ def _add_sweep(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser('sweep', help='many runs, over values of one or more parameters')
     add_design(parser, spec.swept)
     _add_scenario(spec, parser, '--scenario')
-    _add_duration(parser)
+    add_duration(parser)
     add_machine(spec, parser)
     parser.set_defaults(run=functools.partial(_sweep, spec))
 
