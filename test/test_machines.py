@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pickle
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
-from longreach_dynamics.runs import Columns
+from longreach_dynamics.runs import Columns, Derived
 from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_node.frames import FrameParameters
@@ -202,6 +203,20 @@ def test_what_a_shorter_run_does_not_reach_is_said(machine: str, scenario: str, 
 # --- tables ----------------------------------------------------------------------------------
 
 
+def column_table(columns: Columns) -> str:
+    """Return the table of columns; neighbours of one unit, meaning and topic share a row."""
+    lines = ['| column | unit | meaning | recorded in |', '| --- | --- | --- | --- |']
+    rows = []
+    for c in columns:
+        sources = c.source.sources if isinstance(c.source, Derived) else (c.source,)
+        topics = dict.fromkeys(f'`{s.topic}`' for s in sources if s is not None)
+        rows.append((f'`{c.family or c.name}`', (c.unit, c.meaning, ', '.join(topics))))
+    for cells, group in itertools.groupby(rows, lambda row: row[1]):
+        names = ', '.join(dict.fromkeys(name for name, _ in group))
+        lines.append(f'| {" | ".join((names, *cells))} |')
+    return '\n'.join(lines)
+
+
 def test_readme_of_nodes_has_the_parameters_that_machines_share() -> None:
     expected = table(*SHARED)
     readme = (ROOT / 'src/longreach_node/README.md').read_text(encoding='utf-8')
@@ -211,7 +226,7 @@ def test_readme_of_nodes_has_the_parameters_that_machines_share() -> None:
 def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
     package = type(spec).__module__.split('.')[0]
     readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
-    tables = [spec.columns(parameters_of(spec)).markdown()]
+    tables = [column_table(spec.columns(parameters_of(spec)))]
     for path in sorted((ROOT / 'src' / package / package).glob('*_node.py')):
         module = importlib.import_module(f'{package}.{path.stem}')
         tables += [
@@ -224,6 +239,6 @@ def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
     for name in TABLES[spec.name]:
         of, member = name.split('.')
         given = getattr(importlib.import_module(f'{package}.{of}'), member)
-        tables.append(given.markdown() if isinstance(given, Columns) else file_table(given))
+        tables.append(column_table(given) if isinstance(given, Columns) else file_table(given))
     for expected in tables:
         assert expected in readme, f'the table shall be\n{expected}'

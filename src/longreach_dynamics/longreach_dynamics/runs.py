@@ -128,21 +128,6 @@ class Columns(tuple[Column, ...]):
         """Return the unit of a column."""
         return self[self.place(name)].unit
 
-    def markdown(self) -> str:
-        """Return the table of a document; neighbours of one unit and meaning share a row."""
-        lines = ['| column | unit | meaning | recorded in |', '| --- | --- | --- | --- |']
-        groups = itertools.groupby(self, lambda c: (c.unit, c.meaning, _topic(c)))
-        for (unit, meaning, topic), group in groups:
-            names = dict.fromkeys(f'`{column.family or column.name}`' for column in group)
-            lines.append(f'| {", ".join(names)} | {unit} | {meaning} | {topic} |')
-        return '\n'.join(lines)
-
-
-def _topic(column: Column) -> str:
-    """Return the topics of a column for documents."""
-    sources = column.source.sources if isinstance(column.source, Derived) else (column.source,)
-    return ', '.join(dict.fromkeys(f'`{s.topic}`' for s in sources if s is not None))
-
 
 def convert(values: np.ndarray, unit: str, shown: str) -> np.ndarray:
     """Return values in another unit; InputError for one into which these are not converted."""

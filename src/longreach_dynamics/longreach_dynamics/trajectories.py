@@ -179,11 +179,10 @@ class Trajectory:
         check_speeds(joints, rates, limits(angles), where)
 
     def rate_shares(self, limits: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the largest share of its limit that a rate has on each way, (K - 1,)."""
-        angles, rates = self._on_ways(_SHARES)
-        joints = rates.shape[-1]
-        shares = _shares(rates.reshape(-1, joints), limits(angles.reshape(-1, joints)))
-        return np.asarray(shares.reshape(rates.shape).max(axis=(0, 2)))
+        """Return the largest rate over its limit on each way, (K - 1,); as :meth:`check_rates`."""
+        angles, rates = (part.reshape(-1, part.shape[-1]) for part in self._on_ways(_SHARES))
+        shares = (rates / _in_direction(limits(angles), rates)).max(axis=1)
+        return np.asarray(shares.reshape(len(_SHARES), -1).max(axis=0))
 
     def _on_ways(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return angles and rates, (S, K - 1, N), at shares of the time of all ways (S, 1, 1)."""
@@ -342,18 +341,19 @@ def check_speeds(
     where: Callable[[int, float], tuple[str, str]],
 ) -> None:
     """Raise InputError, with a text of ``where``, for the rate that exceeds its limit the most."""
-    excess = _shares(rates, limits)
+    highest = _in_direction(limits, rates)
+    # Joints without a reference have NaN.
+    excess = np.nan_to_num(rates / highest)
     if excess.size == 0 or not excess.max() > 1.0 + 1e-9:
         return
     sample, joint = (int(i) for i in np.unravel_index(int(excess.argmax()), excess.shape))
     place, remedy = where(sample, float(excess[sample, joint]))
-    rate = math.degrees(rates[sample, joint])
-    limit = rate / excess[sample, joint]
+    rate, limit = np.degrees([rates[sample, joint], highest[sample, joint]])
     raise InputError(
         f'{place} {joints[joint]} has {rate:.4g} deg/s, allowed there: {limit:.4g} deg/s; {remedy}'
     )
 
 
-def _shares(rates: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return rates (M, N) over the limits (M, N, 2) of their direction; 0 without a reference."""
-    return np.asarray(np.nan_to_num(rates / np.where(rates < 0.0, limits[..., 0], limits[..., 1])))
+def _in_direction(limits: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Return the limits of rates (M, N), of both (M, N, 2) those in their direction."""
+    return np.where(rates < 0.0, limits[..., 0], limits[..., 1])

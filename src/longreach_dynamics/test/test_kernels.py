@@ -157,6 +157,13 @@ def run() -> Iterator[Callable[[Path], Outcome]]:
         requests.close()
 
 
+def assert_noticed(edits: list, directory: Path, run: Callable[[], Outcome]) -> None:
+    """Edit modules (name, old, new) one after the other; each gives another value, compiled."""
+    for name, old, new, value in edits:
+        edit(directory / f'{name}.py', old, new)
+        assert run() == (value, 0, 1, 1)
+
+
 def test_cache_is_used_until_a_called_module_changes(
     package: Path, run: Callable[[Path], Outcome]
 ) -> None:
@@ -164,15 +171,14 @@ def test_cache_is_used_until_a_called_module_changes(
     assert run(package) == (7.0, 0, 1, 1)
     assert run(package) == (7.0, 1, 0, 1)
     # The kernel's own file stays as it is.
-    for name, old, new, value in (
+    edits = [
         ('inner', '+ 1.0', '+ 2.0', 8.0),
         ('maker', '+ 0.0', '+ 0.5', 8.5),
         ('constants', '0.0', '1.0', 9.5),
         ('aside', '0.0 * x', '1.0 * x', 11.5),
         ('plain', '0.0 * x', '2.0 * x', 15.5),
-    ):
-        edit(package / f'{name}.py', old, new)
-        assert run(package) == (value, 0, 1, 1)
+    ]
+    assert_noticed(edits, package, lambda: run(package))
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
     assert run(package) == (15.5, 1, 0, 1)
@@ -273,16 +279,15 @@ def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(
 ) -> None:
     assert run(package) == (5.0, 0, 1, 1)
     assert run(package) == (5.0, 1, 0, 1)
-    for name, old, new, value in (
+    edits = [
         ('deep', '2.0', '3.0', 6.0),
         ('first', '0.0 * x', '1.0 * x', 8.0),
         ('second', '0.0 * x', '1.0 * x', 10.0),
         ('wide', '0.0 * x', '1.0 * x', 12.0),
         ('defaults', 'FACTOR = 1.0', 'FACTOR = 2.0', 14.0),
         ('defaults', 'ADDED = 1.0', 'ADDED = 2.0', 15.0),
-    ):
-        edit(nested / f'{name}.py', old, new)
-        assert run(package) == (value, 0, 1, 1)
+    ]
+    assert_noticed(edits, nested, lambda: run(package))
 
 
 @jitclass([('factor', float64)])

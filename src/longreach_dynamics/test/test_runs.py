@@ -46,17 +46,6 @@ def test_columns_of_several_parts_are_named_by_their_keys() -> None:
         COLUMNS.place('phi_3')
 
 
-def test_table_of_a_document() -> None:
-    assert COLUMNS.markdown().splitlines() == [
-        '| column | unit | meaning | recorded in |',
-        '| --- | --- | --- | --- |',
-        '| `time` | s | of the sample |  |',
-        '| `tip` | m | tip | `joint_states` |',
-        '| `phi_i` | rad | joint angle | `joint_states` |',
-        '| `mode_*` |  | mode |  |',
-    ]
-
-
 def test_values_in_other_units() -> None:
     run = run_of(TABLE)
     np.testing.assert_array_equal(run.column('phi_1'), [2.0, 4.0])

@@ -10,6 +10,7 @@ chord 1. The deflection is y_i(x, t) = sum over k of phi_k(x) f_ik(t), Yu and Ch
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,9 +28,6 @@ BASES = ('sine', 'cubic')
 MOST_LINKS = 12
 """Largest number of links. Operations of the closed form grow with about the square of it, written
 out with its third to fourth power; those of a recursive method would grow with it."""
-
-# Where the largest deflection is looked for, in lengths.
-_ALONG = np.linspace(-1.0, 0.0, 65)
 
 LINK_QUANTITIES = ('length', 'mass', 'bending_stiffness', 'lumped_mass', 'lumped_place')
 
@@ -80,8 +78,7 @@ class Links(Parameters):
     def largest_deflections(self, f: np.ndarray) -> np.ndarray:
         """Return the largest deflection of each link (.., N) [m], from f_11, .. (.., N s)."""
         own = f.reshape(*f.shape[:-1], len(self.links), self.modes)
-        shapes = functions_at(self.basis, self.modes, _ALONG)
-        return np.asarray(np.abs(own @ shapes).max(axis=-1))
+        return np.asarray(np.abs(own @ _along(self.basis, self.modes)).max(axis=-1))
 
 
 def functions_at(basis: str, modes: int, xi: np.ndarray) -> np.ndarray:
@@ -90,6 +87,12 @@ def functions_at(basis: str, modes: int, xi: np.ndarray) -> np.ndarray:
     if basis == 'cubic':
         return np.asarray(xi ** (orders + 1) - (-1.0) ** orders * xi)
     return np.asarray(np.sin(np.pi * orders * xi))
+
+
+@functools.cache
+def _along(basis: str, modes: int) -> np.ndarray:
+    """Return the functions where the largest deflection is looked for, after each step."""
+    return functions_at(basis, modes, np.linspace(-1.0, 0.0, 65))
 
 
 def check_count(count: int, text: str) -> None:
