@@ -60,17 +60,17 @@ def parse_signal(text: str) -> Signal:
     return Signal(topic, field)
 
 
-def numeric_fields(message: Any, longest: int = LONGEST) -> dict[str, float]:
+def numeric_fields(message: Any) -> dict[str, float]:
     """
     Return all numbers of a message by their fields, in the order of its definition.
 
-    Arrays and lists without names that have more than ``longest`` entries are left out.
+    Arrays and lists without names that have more than :data:`LONGEST` entries are left out.
     """
     found: dict[str, float] = {}
-    for field, value, labels in _leaves(message, '', (), longest):
+    for field, value, labels in _leaves(message, '', ()):
         if labels is None:
             found[field] = float(value)
-        elif labels or len(value) <= longest:
+        elif labels or len(value) <= LONGEST:
             for label, number in zip(labels or range(len(value)), value, strict=True):
                 found[f'{field}[{label}]'] = float(number)
     return found
@@ -80,7 +80,7 @@ def numeric_arrays(message: Any) -> dict[str, np.ndarray]:
     """Return the arrays of numbers that :func:`numeric_fields` leaves out, by their fields."""
     return {
         field: np.asarray(value)
-        for field, value, labels in _leaves(message, '', (), LONGEST)
+        for field, value, labels in _leaves(message, '', ())
         if labels is not None and not labels and len(value) > LONGEST
     }
 
@@ -219,7 +219,7 @@ def _entry_labels(values: Any, labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _leaves(
-    message: Any, prefix: str, labels: tuple[str, ...], longest: int
+    message: Any, prefix: str, labels: tuple[str, ...]
 ) -> Iterator[tuple[str, Any, tuple[str, ...] | None]]:
     """Yield field, value and names of entries (or None) of each number of a message."""
     labels = _labels_of(message) or labels
@@ -234,8 +234,8 @@ def _leaves(
             own = _entry_labels(value, labels)
             if _number(value[0]) is not None:
                 yield field, value, own
-            elif _fields(value[0]) and (own or len(value) <= longest):
+            elif _fields(value[0]) and (own or len(value) <= LONGEST):
                 for label, entry in zip(own or range(len(value)), value, strict=True):
-                    yield from _leaves(entry, f'{field}[{label}].', labels, longest)
+                    yield from _leaves(entry, f'{field}[{label}].', labels)
         elif _fields(value):
-            yield from _leaves(value, f'{field}.', labels, longest)
+            yield from _leaves(value, f'{field}.', labels)

@@ -26,8 +26,6 @@ from ._writer import BagWriter
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
 
-STAMPS = ('receive', 'header')
-
 # Period of reading the queues and the graph [s]; the queues are deep enough.
 _PERIOD = 0.02
 
@@ -59,8 +57,6 @@ class RecordOptions:
     def __post_init__(self) -> None:
         if self.duration is not None and not 0.0 < self.duration < float('inf'):
             raise InputError(f'duration {self.duration} s; allowed: positive and finite')
-        if self.stamps not in STAMPS:
-            raise InputError(f'stamps {self.stamps!r}; allowed: {", ".join(STAMPS)}')
 
     def wants(self, name: str) -> bool:
         """Return whether a topic is to be recorded."""
