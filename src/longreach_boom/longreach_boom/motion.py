@@ -5,9 +5,8 @@ State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, p
 and rod side [Pa], spool positions. A truck on springs adds four at the end: heave [m], pitch [rad]
 and their rates. In addition, each piston has a mode: it slides outwards or inwards, sticks, or
 rests against an end of its stroke. Within a step of the classical method of order 4 modes and the
-direction of friction stay, so the right-hand side is smooth; a step in which a piston turns or
-comes loose is cut there, and the rest follows in other modes. Ends of strokes are reached at the
-ends of steps.
+direction of friction stay, so the right-hand side is smooth; a step in which a piston turns,
+comes loose or reaches an end is cut there, and the rest follows in other modes.
 
 A piston that sticks is stopped by an impulse, which changes the other velocities through the
 coupled inertia: v_free += M_ff^-1 M_fs v_s. (Setting only v_s to zero can add energy.) Whether
@@ -78,8 +77,9 @@ _RUNAWAY = 1e4
 _FINE = 1.0
 # Share of a step by which one is longer than to a change of modes; of the step that counts as 0.
 _BEYOND, _NOTHING = 1e-4, 1e-9
-# Cuts of a step: more would be chatter, which must not take any time it likes.
-_MOST_CUTS = 100
+# Cuts of a step, and tries to find the time of one: more would be chatter, which must not take any
+# time it likes.
+_MOST_CUTS, _MOST_TRIES = 100, 6
 STEEPEST = 1.0
 
 
@@ -157,16 +157,23 @@ def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
 
 @njit
 def _beyond(y, modes, width, table, work, found):  # type: ignore[no-untyped-def]
-    """Compute how far each piston is beyond its next change, negative before: force or rate."""
-    n = modes.size * width
-    for i in range(modes.size):
+    """
+    Compute how far each piston is beyond its next change, negative before.
+
+    ``found`` (2 N,): force of a held piston, or rate of one that slides; and its way past the end.
+    """
+    N = modes.size
+    for i in range(N):
         mode = modes[i]
         if is_held(mode):
             net = _net_force(y, i, modes, width, table, work)
             net = abs(net) if mode == STUCK else (net if mode == AT_HEAD_END else -net)
             found[i] = net - table[i, STATIC]
+            found[N + i] = -1.0
         else:
-            found[i] = -mode * y[n + i]
+            position, _ = piston_and_arm(table, i, y[i])
+            found[i] = -mode * y[N * width + i]
+            found[N + i] = position - table[i, STROKE] if mode == OUTWARDS else -position
 
 
 @njit
@@ -346,7 +353,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     after = np.empty(N, dtype=np.int64)
     k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     k5, trial, end, last = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    start, before, beyond = np.empty(N, dtype=np.int64), np.empty(N), np.empty(N)
+    start, before, beyond = np.empty(N, dtype=np.int64), np.empty(2 * N), np.empty(2 * N)
     settled = False
     for taken in range(steps):
         for i in range(N):
@@ -360,7 +367,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
                 # The derivative at the end of the step before.
                 for k in range(size):
                     k1[k] = k5[k]
-                for i in range(N):
+                for i in range(2 * N):
                     before[i] = beyond[i]
             else:
                 begins = _settle(y, modes, spools, p, M, work, k1)
@@ -372,14 +379,20 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
             definite &= _derivative(end, modes, spools, p, M, work, k5)
             _beyond(end, modes, 1 + p.functions, actuators, work, beyond)
             share = _first_share(before, beyond)
-            settled = beyond.max() <= 0.0
             if share < 1.0 and cuts < _MOST_CUTS:
                 cuts += 1
-                # The step ends where the first piston slips or stops.
-                h *= share
-                definite = _runge_kutta(
-                    y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end
-                )
+                # The step ends just after the first piston slips or stops.
+                for _ in range(_MOST_TRIES):
+                    h *= share
+                    definite = _runge_kutta(
+                        y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end
+                    )
+                    definite &= _derivative(end, modes, spools, p, M, work, k5)
+                    _beyond(end, modes, 1 + p.functions, actuators, work, beyond)
+                    share = _first_share(before, beyond)
+                    if share > 1.0 - _BEYOND:
+                        break
+            settled = beyond.max() <= 0.0
             left -= h
             for k in range(size):
                 y[k] = end[k]

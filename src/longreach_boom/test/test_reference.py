@@ -1,7 +1,5 @@
 """The fixed-step simulation against the one with located events."""
 
-import itertools
-
 import boom_reference
 import numpy as np
 import pytest
@@ -67,37 +65,21 @@ def test_release_with_friction_at_first(boom):
     result = simulate(boom, scenario, sample_time=1e-3)
     times = result.column('time')
     states, modes = reference_run(Boom(boom, scenario), times)
-    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 1e-6
+    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 2e-7
     assert {STUCK, OUTWARDS, INWARDS} == set(modes.ravel().tolist())
-    same = result.columns_like('mode') == modes
-    assert np.mean(same) > 0.999
-    # Each piston changes its modes in the same order; a stop of some milliseconds may be missed.
-    for i in range(boom.size):
-        runs = [_long_runs(table[:, i], 60) for table in (modes, result.columns_like('mode'))]
-        assert runs[0] == runs[1]
-
-
-def _long_runs(modes, least):
-    """Return the modes that last for so many rows, each once in its turn."""
-    edges = [0, *(np.nonzero(np.diff(modes))[0] + 1).tolist(), modes.size]
-    found = []
-    for first, last in itertools.pairwise(edges):
-        if last - first >= least and (not found or found[-1] != modes[first]):
-            found.append(int(modes[first]))
-    return found
+    assert np.array_equal(result.columns_like('mode'), modes)
 
 
 def test_shorter_steps_come_closer(boom):
     scenario = release(1.0, True)
     times = np.arange(201) * 5e-3
     states, modes = reference_run(Boom(boom, scenario), times)
-    errors, misses = [], []
+    errors = []
     for step in (1e-3, 1.25e-4):
         result = simulate(boom, scenario, step)
         errors.append(np.abs(tip(boom, result.states) - tip(boom, states)).max())
-        misses.append(np.count_nonzero(np.any(result.columns_like('mode') != modes, axis=1)))
-    assert errors[1] < 0.3 * errors[0]
-    assert misses[1] <= 4
+        assert np.array_equal(result.columns_like('mode'), modes)
+    assert errors[1] < 0.03 * errors[0]
 
 
 @pytest.mark.slow
@@ -106,7 +88,7 @@ def test_release_with_friction(boom, monkeypatch):
     monkeypatch.setattr(boom_reference, '_LONGEST_STEP', 1e-4)
     times = np.arange(1601) * 5e-3
     states, modes = reference_run(Boom(boom, release(8.0, True)), times)
-    for step, duration, most in ((1e-3, 4.0, 3e-6), (2.5e-4, 8.0, 1e-5)):
+    for step, duration, most in ((1e-3, 4.0, 1e-6), (2.5e-4, 8.0, 1e-6)):
         result = simulate(boom, release(duration, True), step)
         rows = len(result.states)
         assert np.abs(tip(boom, result.states) - tip(boom, states[:rows])).max() < most
@@ -145,7 +127,7 @@ def test_loads_and_valves(boom, friction):
     states, _ = reference_run(Boom(boom, scenario), result.column('time'))
     error = np.abs(tip(boom, result.states) - tip(boom, states)).max()
     # Valves open and close at kinks, which no step falls on.
-    assert error < (3e-3 if friction else 1e-5)
+    assert error < 3e-6
     assert np.ptp(states[:, 0]) > 1e-2
 
 
@@ -167,4 +149,4 @@ def test_end_of_the_stroke(boom):
     assert pistons[:, 3].max() == pytest.approx(cylinder.stroke, abs=1e-12)
     assert np.any(modes[:, 3] == AT_ROD_END)
     assert pistons[-1, 3] < cylinder.stroke - 1e-3
-    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 3e-3
+    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 1e-5
