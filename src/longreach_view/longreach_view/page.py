@@ -154,7 +154,9 @@ class Page:
     def _on(self, widget: Any, function: Callable[[Any], None]) -> None:
         """Call a function with a widget's new value when a page changes it."""
 
-        def changed(event: Any) -> None:
+        # viser calls a coroutine at once, but a function in a thread, maybe after the loop of the
+        # view has put the widget back to what is still shown.
+        async def changed(event: Any) -> None:
             if event.client_id is not None:
                 function(event.target.value)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import threading
+from types import SimpleNamespace
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -13,6 +15,9 @@ import viser
 import websockets
 import zstandard
 from pages import DEADLINE, FakeSource, View, until
+
+from longreach_view.page import Page, Replay
+from longreach_view.server import open_server, stop_server
 
 CAMERA = {
     'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (0.0, 0.0, 9.0),
@@ -98,6 +103,33 @@ def test_a_late_page_gets_the_present_and_not_the_past():
         assert {'BoxMessage', 'CylinderMessage', 'GuiUplotMessage', 'LabelMessage'} <= kinds
 
     run(test)
+
+
+def test_a_chosen_time_is_not_lost_to_the_one_that_is_shown():
+    server, free = open_server('127.0.0.1', 0), threading.Event()
+    replay = Page(server, length=10.0)
+    slider = replay._slider
+
+    async def choose():
+        socket = await opened(SimpleNamespace(port=server.get_port()), [])
+        until(server.get_clients, 'the page')
+        update = {'type': 'GuiUpdateMessage', 'uuid': slider._impl.uuid, 'updates': {'value': 3.0}}
+        await socket.send(msgspec.msgpack.encode(update))
+        until(lambda: slider.value == 3.0, 'the choice')
+        replay.show_replay(Replay(0.0, False))
+        free.set()
+        request = replay.requests.get(timeout=DEADLINE)
+        socket.transport.abort()
+        return request
+
+    try:
+        # Threads that are busy, so that functions wait.
+        for _ in range(100):
+            server.gui._thread_executor.submit(free.wait)
+        assert asyncio.run(choose()).value == 3.0
+    finally:
+        free.set()
+        stop_server(server)
 
 
 def test_the_address_of_a_page_chooses_charts():
