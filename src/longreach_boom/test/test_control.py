@@ -123,6 +123,15 @@ def test_the_integral_does_not_grow_when_no_faster_is_possible(limit, error, boo
     assert np.all(np.abs(stand.memory.integral) < 3e-3)
 
 
+def test_the_integral_has_a_bound_of_its_own(boom):
+    gains = boom.controller
+    bound = 10.0 * gains.integral_gain * SAMPLE_TIME * 1e-3
+    stand = Stand(tuned(boom, integral_limit=bound))
+    for _ in range(30):
+        stand.cycle([1e-3, -1e-3, 1e-3, -1e-3], rates=(1e-4,) * 4)
+    np.testing.assert_array_equal(stand.memory.integral, bound * np.array([1, -1, 1, -1]))
+
+
 def test_a_load_beyond_the_supply_leaves_the_valve_closed(boom):
     stand = Stand(boom)
     too_much = np.full(4, 400e5)

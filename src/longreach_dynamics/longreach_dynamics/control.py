@@ -1,5 +1,5 @@
 """
-Control of joints that cylinders move: PI, valve inversion, a controller of piston positions.
+Control of joints that cylinders move: valve inversion, a controller of piston positions.
 
 :class:`JointController` acts on each piston by itself. With s_p = f(phi), the references phi_r
 and phi_r' of a joint are s_r = f(phi_r) and v_r = f'(phi_r) phi_r' of its piston. With the error
@@ -36,44 +36,13 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import Actuators, oil_stiffness, spool_positions
-from longreach_dynamics.linkages import pistons_and_arms
+from longreach_dynamics.hydraulics import Actuators
+from longreach_dynamics.hydraulics.actuators import HEAD_AREA, ROD_AREA
+from longreach_dynamics.hydraulics.inverse import spool_of, stiffness_of_oil
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linkages import piston_and_arm
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.trajectories import Reference
-
-
-class Pi(NamedTuple):
-    """
-    PI controllers with feed-forward, bounds and anti-windup, one for each element of an array.
-
-    u = u_f + K_p e + I with I' = K_i e, bounded. The integral does not grow while the actuator is
-    saturated (conditional integration), and has a bound of its own.
-    """
-
-    proportional: float
-    integral: float
-    limit: float = math.inf  # of |u|
-    integral_limit: float = math.inf  # of |I|
-
-    def output(
-        self, integral: np.ndarray, error: np.ndarray, feed_forward: np.ndarray | float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return u without and with its bounds; all arguments have the same shape."""
-        wanted = feed_forward + self.proportional * error + integral
-        return wanted, np.clip(wanted, -self.limit, self.limit)
-
-    def integrated(
-        self,
-        integral: np.ndarray,
-        error: np.ndarray,
-        wanted: np.ndarray,
-        limited: np.ndarray,
-        interval: float,
-    ) -> np.ndarray:
-        """Return I after an interval [s]; it stays where ``limited`` and the error drives on."""
-        grown = integral + self.integral * interval * error
-        grown = np.clip(grown, -self.integral_limit, self.integral_limit)
-        return np.where(limited & (error * wanted > 0.0), integral, grown)
 
 
 def held_input(A: np.ndarray, B: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
@@ -167,15 +136,6 @@ class PistonControllerParameters(Parameters):
                 f' {self.closing_error:g} m'
             )
 
-    def pi(self) -> Pi:
-        """Return the loop from the error of a piston [m] to its velocity [m/s]."""
-        return Pi(
-            self.proportional_gain,
-            self.integral_gain,
-            limit=self.maximum_velocity,
-            integral_limit=self.integral_limit,
-        )
-
 
 class ControllerState(NamedTuple):
     """State of the controller between two cycles. Never changed in place."""
@@ -227,48 +187,78 @@ class JointController:
         Measured piston positions [m] and pressures [Pa], and spool positions in [-1, 1], are (N,).
         InputError for an array of another shape, or values that are not finite.
         """
-        for name, values in (
-            ('reference.angles', reference.angles),
-            ('reference.rates', reference.rates),
-            ('pistons', pistons),
-            ('head_pressures', head_pressures),
-            ('rod_pressures', rod_pressures),
-        ):
-            _check_numbers(name, values, self.size)
-        gains, p = self.gains, self.cylinders
-        (targets,), (arms,) = pistons_and_arms(p.linkage, reference.angles[None])
-        target_velocities = arms * reference.rates
-        forces = head_pressures * p.head_area - rod_pressures * p.rod_area
-        slow_forces = self._slow_forces(memory.slow_forces, forces)
-        k1, k2 = oil_stiffness(p, pistons)
-        errors = targets - pistons - (forces - slow_forces[1]) / (k1 + k2)
-        allowed = np.where(memory.closed, gains.opening_error, gains.closing_error)
-        closed = (target_velocities == 0.0) & (np.abs(errors) <= allowed)
-
-        pi = gains.pi()
-        wanted, velocities = pi.output(memory.integral, errors, target_velocities)
-        velocities[closed] = 0.0
-        spools = spool_positions(p, velocities, pistons, head_pressures, rod_pressures)
-        # Opened against pressures that are too high, a valve would let the load down.
-        given = np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
-
-        limited = (given != spools) | (velocities != wanted)
-        integral = pi.integrated(memory.integral, errors, wanted, limited, self.sample_time)
-        integral[closed] = 0.0
-        return ControllerState(integral, closed, slow_forces), given
-
-    def _slow_forces(self, before: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        """Return cylinder forces behind one lag and behind two, (2, N) [N]."""
-        if np.isnan(before).any():
-            return np.array([forces, forces])
-        once = low_pass(before[0], forces, self.sample_time, self.gains.force_time)
-        twice = low_pass(before[1], once, self.sample_time, self.gains.force_time)
-        return np.array([once, twice])
-
-
-def _check_numbers(name: str, values: np.ndarray, count: int) -> None:
-    """Raise InputError for anything but an array (count,) of finite numbers."""
-    if np.shape(values) != (count,) or not np.isfinite(values).all():
-        raise InputError(
-            f'{name} = {np.asarray(values).tolist()}, allowed: {count} finite numbers'
+        gains, time, N = self.gains, self.sample_time, self.size
+        measured = {
+            'reference.angles': reference.angles,
+            'reference.rates': reference.rates,
+            'pistons': pistons,
+            'head_pressures': head_pressures,
+            'rod_pressures': rod_pressures,
+        }
+        rows = _rows_of(measured, N)
+        numbers = (
+            gains.proportional_gain,
+            gains.integral_gain * time,
+            gains.maximum_velocity,
+            gains.integral_limit,
+            gains.closing_error,
+            gains.opening_error,
+            math.expm1(-time / gains.force_time),
         )
+        after, spools = ControllerState(*(part.copy() for part in memory)), np.zeros(N)
+        _cycle(rows, numbers, self.cylinders.table, *after, spools)
+        return after, spools
+
+
+@kernel
+def _cycle(measured, numbers, table, integral, closed, slow, spools):  # type: ignore[no-untyped-def]
+    """
+    Do :meth:`JointController.cycle` in place.
+
+    PI with feed-forward: the integral does not grow while the valve gives less than is wanted and
+    the error would drive it on (conditional integration), and has a bound of its own.
+    """
+    proportional, growth, fastest, integral_limit, closing, opening, lag = numbers
+    N = spools.size
+    # Pressures, and room for spools.
+    y = np.zeros(3 * N)
+    for i in range(N):
+        y[i], y[N + i] = measured[3, i], measured[4, i]
+    for i in range(N):
+        target, arm = piston_and_arm(table, i, measured[0, i])
+        ahead, piston = arm * measured[1, i], measured[2, i]
+        force = y[i] * table[i, HEAD_AREA] - y[N + i] * table[i, ROD_AREA]
+        if math.isnan(slow[0, i]):
+            slow[0, i] = slow[1, i] = force
+        else:
+            slow[0, i] -= lag * (force - slow[0, i])
+            slow[1, i] -= lag * (slow[0, i] - slow[1, i])
+        k1, k2 = stiffness_of_oil(piston, i, table)
+        error = target - piston - (force - slow[1, i]) / (k1 + k2)
+        closed[i] = ahead == 0.0 and abs(error) <= (opening if closed[i] else closing)
+        if closed[i]:
+            integral[i] = 0.0
+            continue
+        wanted = ahead + proportional * error + integral[i]
+        velocity = min(max(wanted, -fastest), fastest)
+        spool = spool_of(velocity, piston, k1, k2, y, i, table)
+        # Opened against pressures that are too high, a valve would let the load down.
+        spools[i] = min(max(spool, -1.0), 1.0) if math.isfinite(spool) else 0.0
+        is_limited = spools[i] != spool or velocity != wanted
+        if not (is_limited and error * wanted > 0.0):
+            grown = integral[i] + growth * error
+            integral[i] = min(max(grown, -integral_limit), integral_limit)
+
+
+def _rows_of(measured: dict[str, np.ndarray], count: int) -> np.ndarray:
+    """Return arrays (count,) as rows; InputError names one of another shape, or not finite."""
+    if {np.shape(values) for values in measured.values()} == {(count,)}:
+        rows = np.array([*measured.values()], dtype=float)
+        if np.isfinite(rows).all():
+            return rows
+    name, values = next(
+        (name, values)
+        for name, values in measured.items()
+        if np.shape(values) != (count,) or not np.isfinite(values).all()
+    )
+    raise InputError(f'{name} = {np.asarray(values).tolist()}, allowed: {count} finite numbers')

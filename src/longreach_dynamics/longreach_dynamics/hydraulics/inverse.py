@@ -14,12 +14,14 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.hydraulics.actuators import (
+    BULK_MODULUS,
     CUSHION_AREA,
     DEAD_BAND,
     HEAD_AREA,
     HEAD_HOLDING,
     HEAD_OPENING,
     HEAD_RELIEF,
+    HEAD_VOLUME,
     HOLDING_AREA,
     HOLDING_OVERRIDE,
     HOSE_LOSS,
@@ -35,6 +37,7 @@ from longreach_dynamics.hydraulics.actuators import (
     ROD_HOLDING,
     ROD_OPENING,
     ROD_RELIEF,
+    ROD_VOLUME,
     SUPPLY,
     Actuators,
     spool_flows,
@@ -104,32 +107,45 @@ def spool_positions(
 
 @kernel
 def _fill_spools(velocities, pistons, k1, k2, y, table, spools):  # type: ignore[no-untyped-def]
-    """Write the spool positions of :func:`spool_positions`; y: pressures and room for spools."""
+    """Write the spool positions of :func:`spool_positions`."""
     for i in range(velocities.size):
-        velocity = velocities[i]
-        if velocity == 0.0:
-            continue
-        sign = math.copysign(1.0, velocity)
-        band = table[i, DEAD_BAND]
-        fastest = _velocity(sign, pistons[i], k1[i], k2[i], y, i, table)
-        share = velocity / fastest if sign * fastest > 0.0 else math.inf
-        apart = table[i, HOSE_LOSS] + table[i, HOLDING_AREA] + table[i, CUSHION_AREA]
-        if apart > 0.0 and share < 1.0:
-            # With any of these the velocity is not proportional to the opening:
-            # regula falsi, Illinois variant.
-            low, high, below, above = 0.0, 1.0, -abs(velocity), abs(fastest) - abs(velocity)
-            for _ in range(_MOST_ROUNDS):
-                share = (low * above - high * below) / (above - below)
-                spool = sign * (band + (1.0 - band) * share)
-                speed = _velocity(spool, pistons[i], k1[i], k2[i], y, i, table)
-                error = sign * speed - abs(velocity)
-                if abs(error) <= 1e-13 * abs(velocity) or high - low <= 1e-15:
-                    break
-                if error < 0.0:
-                    low, below, above = share, error, 0.5 * above
-                else:
-                    high, above, below = share, error, 0.5 * below
-        spools[i] = sign * (band + (1.0 - band) * share)
+        spools[i] = spool_of(velocities[i], pistons[i], k1[i], k2[i], y, i, table)
+
+
+@njit
+def stiffness_of_oil(piston, i, table):  # type: ignore[no-untyped-def]
+    """Return k_1 and k_2 of :func:`oil_stiffness` of one cylinder."""
+    head, rod, bulk_modulus = table[i, HEAD_AREA], table[i, ROD_AREA], table[i, BULK_MODULUS]
+    head_volume = table[i, HEAD_VOLUME] + head * piston
+    rod_volume = table[i, ROD_VOLUME] - rod * piston
+    return bulk_modulus * (head * head) / head_volume, bulk_modulus * (rod * rod) / rod_volume
+
+
+@njit
+def spool_of(velocity, piston, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
+    """Return one of :func:`spool_positions`; y (3 N,): pressures and room for spools."""
+    if velocity == 0.0:
+        return 0.0
+    sign = math.copysign(1.0, velocity)
+    band = table[i, DEAD_BAND]
+    fastest = _velocity(sign, piston, k1, k2, y, i, table)
+    share = velocity / fastest if sign * fastest > 0.0 else math.inf
+    apart = table[i, HOSE_LOSS] + table[i, HOLDING_AREA] + table[i, CUSHION_AREA]
+    if apart > 0.0 and share < 1.0:
+        # With any of these the velocity is not proportional to the opening: regula falsi,
+        # Illinois variant.
+        low, high, below, above = 0.0, 1.0, -abs(velocity), abs(fastest) - abs(velocity)
+        for _ in range(_MOST_ROUNDS):
+            share = (low * above - high * below) / (above - below)
+            speed = _velocity(sign * (band + (1.0 - band) * share), piston, k1, k2, y, i, table)
+            error = sign * speed - abs(velocity)
+            if abs(error) <= 1e-13 * abs(velocity) or high - low <= 1e-15:
+                break
+            if error < 0.0:
+                low, below, above = share, error, 0.5 * above
+            else:
+                high, above, below = share, error, 0.5 * below
+    return sign * (band + (1.0 - band) * share)
 
 
 @njit
