@@ -83,8 +83,15 @@ class Started:
         """End the only launch; :meth:`follow` starts it again with other arguments."""
         if len(self._launches) != 1:
             return
-        kept = [w for w in self._launches[0] if w.partition(':=')[0] not in arguments]
-        self._launches = [[*kept, *(f'{name}:={value}' for name, value in arguments.items())]]
+        kept = dict(word.partition(':=')[::2] for word in self._launches[0][1:])
+        record, number = kept.get('record'), 2
+        if record:
+            # A recording is never overwritten.
+            while Path(f'{record}_{number}').exists():
+                number += 1
+            kept['record'] = f'{record}_{number}'
+        words = [f'{name}:={value}' for name, value in {**kept, **arguments}.items()]
+        self._launches = [[self._launches[0][0], *words]]
         self._interrupt()
         self._restarts_until = time.monotonic() + _PATIENCE
 

@@ -111,6 +111,11 @@ class Page:
         self.server, self.scene = server, Scene(server)
         self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         server.gate.opened = lambda charts: self._ask('', 'charts', charts)
+
+        async def connected(client: Any) -> None:
+            self._ask('', 'look', client)
+
+        server.on_client_connect(connected)
         self._presets, self._begin = load_presets(), begin
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
@@ -154,13 +159,21 @@ class Page:
     def _on(self, widget: Any, function: Callable[[Any], None]) -> None:
         """Call a function with a widget's new value when a page changes it."""
 
-        # viser calls a coroutine at once, but a function in a thread, maybe after the loop of the
-        # view has put the widget back to what is still shown.
+        # viser calls a coroutine at once, but a function in a thread: maybe after the loop of the
+        # view has put the widget back to what is still shown, or after a later click.
         async def changed(event: Any) -> None:
             if event.client_id is not None:
                 function(event.target.value)
 
         widget.on_update(changed)
+
+    def _on_click(self, widget: Any, function: Callable[[Any], None]) -> None:
+        """Call a function with the event of a click; a coroutine for the same reason."""
+
+        async def clicked(event: Any) -> None:
+            function(event)
+
+        widget.on_click(clicked)
 
     def _ask(self, machine: str, name: str, value: Any = None) -> None:
         """Put a request into the queue."""
@@ -172,7 +185,9 @@ class Page:
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
         group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in _TRANSPORT))
 
-        group.on_click(lambda event: self._ask(self._whom.value, event.target.value.lower()))
+        self._on_click(
+            group, lambda event: self._ask(self._whom.value, event.target.value.lower())
+        )
 
         if scenarios:
             choice = gui.add_dropdown('Scenario', tuple(scenarios))
@@ -186,7 +201,7 @@ class Page:
                 given = {name: f'{field.value:g}' for name, field in fields.items()}
                 self._ask('', 'restart', {'scenario': choice.value, **given})
 
-            button.on_click(restart)
+            self._on_click(button, restart)
 
     def _add_replay(self, length: float) -> None:
         """Add time, play, speed and loop of a replay."""
@@ -195,7 +210,7 @@ class Page:
         self._slider = gui.add_slider('Time [s]', begin, begin + length, length / 2000.0, begin)
         self._on(self._slider, lambda value: self._ask('', 'seek', value - begin))
         self._play = gui.add_button('Pause')
-        self._play.on_click(lambda _: self._ask('', 'play'))
+        self._on_click(self._play, lambda _: self._ask('', 'play'))
         speed = gui.add_dropdown('Speed', SPEEDS, initial_value='1')
         self._on(speed, lambda value: self._ask('', 'speed', float(value)))
         loop = gui.add_checkbox('Loop', True)
@@ -208,9 +223,10 @@ class Page:
         fit = gui.add_button('Look there now', color='gray')
 
         def look(event: Any) -> None:
-            self.scene.look(event.client, '' if self._focus.value == ALL else self._focus.value)
+            name = '' if self._focus.value == ALL else self._focus.value
+            self._ask(name, 'look', event.client)
 
-        fit.on_click(look)
+        self._on_click(fit, look)
 
         gui.add_button('Light or dark', color='gray')
         straight = gui.add_checkbox(
@@ -234,13 +250,15 @@ class Page:
             preset = gui.add_button('Back to the preset', color='gray')
         self._on(self._add, lambda value: self._ask('', 'add', value))
         self._on(self._remove, lambda value: self._ask('', 'remove', value))
-        preset.on_click(lambda _: self._ask('', 'preset'))
+        self._on_click(preset, lambda _: self._ask('', 'preset'))
 
     # --- requests about the page itself ------------------------------------------------------
 
     def handle(self, request: Request) -> bool:
         """Carry out a request that concerns the page alone; return False for any other."""
-        labels, value = [chart.label for chart in self._charts], request.value
+        value = request.value
+        # What was chosen is shown a moment later.
+        labels = self._chosen or [chart.label for chart in self._charts]
         if request.name == 'add':
             if value != _CHOOSE:
                 self._chosen = [*labels, chart_of(value).label]
@@ -253,6 +271,9 @@ class Page:
             self._chosen = value or self._chosen
         elif request.name == 'preset':
             self._chosen = None
+        elif request.name == 'look':
+            if value.client_id in self.server.get_clients():
+                self.scene.look(value, request.machine)
         elif request.name == 'straight':
             self.scene.straight = bool(value)
         else:
@@ -369,7 +390,7 @@ class Page:
     def note(machine: Machine, world: World, now: float) -> str:
         """Return why a machine is stale, empty when it is not."""
         silence = now - machine.heard
-        if silence < STALE or world.is_paused(now):
+        if silence < STALE or world.is_paused(machine, now):
             return ''
         if not math.isfinite(silence):
             return 'no samples yet'
@@ -386,11 +407,11 @@ class Page:
     ) -> None:
         """Show time, speed, losses and flags of all machines."""
         self.scene.fit_pages()
-        rows, paused = [], paused or (live and world.is_paused(now))
+        rows, halted = [], dict[str, bool]()
         for machine in world.machines.values():
-            rows.append(
-                _state_row(machine, self.note(machine, world, now) if live else '', paused)
-            )
+            note = self.note(machine, world, now) if live else ''
+            halted[machine.name] = paused or (live and world.is_paused(machine, now))
+            rows.append(_state_row(machine, note, halted[machine.name]))
             if machine.problem:
                 rows.append(_line(f'{machine.name}: {machine.problem}', 'amber'))
             rows += unplaced_lines(self.scene, machine)
@@ -404,7 +425,10 @@ class Page:
         rows += scale_lines(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
         charts = html.escape(json.dumps(self._chosen or []))
-        text = f'<div id="state" style="{style}" data-charts="{charts}">{"".join(rows)}</div>'
+        # Of the machine that buttons act on, or of any: what the space bar resumes.
+        whom = self._whom.value if live and hasattr(self, '_whom') else ALL
+        data = f'data-charts="{charts}" data-paused="{halted.get(whom, any(halted.values())):d}"'
+        text = f'<div id="state" style="{style}" {data}>{"".join(rows)}</div>'
         if text != self._state_text:
             self._state_text = self._state.content = text
 
@@ -476,14 +500,14 @@ class Page:
         name = control.name
         if control.kind == 'button':
             button = gui.add_button(control.label, color='gray')
-            button.on_click(lambda _: self._ask(machine, name))
+            self._on_click(button, lambda _: self._ask(machine, name))
             return
         if control.kind == 'number':
             number = gui.add_number(
                 control.label, control.value, min=control.low, max=control.high, step=1.0
             )
             button = gui.add_button(control.label.partition(' [')[0], color='gray')
-            button.on_click(lambda _: self._ask(machine, name, number.value))
+            self._on_click(button, lambda _: self._ask(machine, name, number.value))
             return
         step = (control.high - control.low) / 200.0
         slider = gui.add_slider(

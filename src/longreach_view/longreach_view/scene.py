@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -96,11 +97,18 @@ class _MachineScene:
         self._placed = False
         self.version = 0
 
+    def clear(self) -> None:
+        """Remove drawings, cameras and measured markers; they are drawn anew."""
+        for figures in self._drawings.values():
+            figures.remove()
+        for node in (*self._markers.values(), *(node for _, node in self._cameras.values())):
+            node.remove()
+        self._drawings, self._drawn, self._markers, self._cameras = {}, {}, {}, {}
+
     def build(self, robot: Robot | None, positions: Mapping[str, float]) -> None:
         """Create the nodes of a robot description."""
-        for node in self._shapes:
-            node.remove()
-        for node in self._origins:
+        # Children first: a node takes them with it.
+        for node in (*self._shapes, *reversed(self._origins)):
             node.remove()
         self._shapes, self._origins, self._joints, self._of_link = [], [], {}, {}
         self._opacities = []
@@ -431,7 +439,6 @@ class Scene:
         # Frames that no robot description has, by machine, at whose root they are shown.
         self.unplaced: dict[str, list[str]] = {}
         self._looks: dict[int, _Look] = {}
-        server.on_client_connect(self.look)
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """Show a machine, ``note``: why it is stale; return whether the arrangement changed."""
@@ -445,6 +452,9 @@ class Scene:
         shown.positions = machine.positions
         if shown.version != machine.version:
             shown.version = machine.version
+            # What is drawn in frames of the machine ends with them.
+            for other in self._machines.values():
+                other.clear()
             shown.build(machine.robot, machine.positions)
             changed = True
         if machine.robot is not None and shown.paths:
@@ -558,7 +568,8 @@ class Scene:
         self._looks[client.client_id] = _Look(
             name, corners, size, narrow, (camera.position, position)
         )
-        with client.atomic():
+        # viser refuses to move a camera of which a page has sent nonsense.
+        with contextlib.suppress(ValueError), client.atomic():
             camera.position, camera.look_at = position, target
 
 

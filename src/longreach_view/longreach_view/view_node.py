@@ -78,7 +78,10 @@ class LiveSource(Source):
         self._looked = -_LOOK
         self._services: dict[str, str] = {}
         self._listened: dict[str, str] = {}
+        self._clients: dict[str, Any] = {}
+        # Calls that wait for an answer: when, service and future; and those to come.
         self._calls: list[tuple[float, str, Any]] = []
+        self._due: list[tuple[str, Any, Any]] = []
         self._publishers: dict[str, Any] = {}
         self._spools: dict[str, dict[str, float]] = {}
         self._touched: dict[tuple[str, str], float] = {}
@@ -110,7 +113,7 @@ class LiveSource(Source):
             self._look(world)
         self._executor.spin_once(timeout_sec=0.0)
         self._send(now)
-        self._follow_calls(now)
+        self._follow_calls(world, now)
         self._repeat(world, now)
         taken = self._subscriptions.take()
         last = {topic.name: k for k, (_, topic, _, _) in enumerate(taken)}
@@ -196,8 +199,10 @@ class LiveSource(Source):
                 limits = [
                     j.limits for j in robot.joints.values() if j.kind == 'prismatic' and j.limits
                 ]
-                if limits:
-                    found.append(Control(name, 'Set point [m]', 'slider', *limits[0], 0.0))
+                low, high = limits[0] if limits else (0.0, 0.0)
+                if low < high:
+                    begin = min(max(0.0, low), high)
+                    found.append(Control(name, 'Set point [m]', 'slider', low, high, begin))
             elif kind == _VALVES:
                 found += self._valves(name, world)
         self._sliders |= {(machine, c.name) for c in found if c.kind == 'valve'}
@@ -294,23 +299,42 @@ class LiveSource(Source):
         return found
 
     def _call(self, name: str, kind: Any, request: Any, now: float) -> None:
-        """Call a service without waiting."""
-        client = self._node.create_client(kind, name)
-        self._calls.append((now, name, (client, client.call_async(request))))
+        """Call a service without waiting, after those of the same node have answered."""
+        self._due.append((name, kind, request))
+        self._call_due(now)
 
-    def _follow_calls(self, now: float) -> None:
-        """Show what services refuse, and that they do not answer."""
+    def _call_due(self, now: float) -> None:
+        """Call what is due: of calls that come together a node chooses the order itself."""
+        busy = {name.rpartition('/')[0] for _, name, _ in self._calls}
+        due, self._due = self._due, []
+        for name, kind, request in due:
+            node = name.rpartition('/')[0]
+            if node in busy:
+                self._due.append((name, kind, request))
+                continue
+            busy.add(node)
+            if name not in self._clients:
+                self._clients[name] = self._node.create_client(kind, name)
+            self._calls.append((now, name, self._clients[name].call_async(request)))
+
+    def _follow_calls(self, world: World, now: float) -> None:
+        """Show what services refuse, and that they do not answer; note what is paused."""
         kept = []
-        for when, name, (client, future) in self._calls:
+        for when, name, future in self._calls:
             if not future.done() and now - when < _PATIENCE:
-                kept.append((when, name, (client, future)))
+                kept.append((when, name, future))
                 continue
             if not future.done():
                 self._note(f'{name}: no answer')
             elif not future.result().success:
                 self._note(f'{name}: {future.result().message}')
-            self._node.destroy_client(client)
+            else:
+                machine, _, word = name.strip('/').rpartition('plant/')
+                known = world.machines.get(machine.strip('/'))
+                if known is not None and word in ('pause', 'step', 'resume'):
+                    known.halted = math.inf if word == 'resume' else now
         self._calls = kept
+        self._call_due(now)
 
     def close(self) -> None:
         """Close the valves, and destroy the nodes."""

@@ -129,6 +129,9 @@ class Machine:
     positions: dict[str, float] = field(default_factory=dict)  # of joints [rad or m]
     time: float = math.nan  # stamp of the last sample [s]
     heard: float = -math.inf  # when it came [s of wall time]
+    halted: float = (
+        math.inf
+    )  # when it was paused here, or stepped [s of wall time]; inf: it is not
     speed: float = math.nan  # simulation time over wall time
     flags: dict[str, bool] = field(default_factory=dict)
     load: float = math.nan  # mass of what it carries [kg], since [s]
@@ -250,6 +253,9 @@ class World:
             self.machines[name] = Machine(name)
             self._take_waiting(now)
         machine = self._owner(name)
+        if kind == 'ValveCommand' and sample.stamp == 0.0:
+            # "Now", as its definition says.
+            sample = sample._replace(stamp=None)
         if machine is not None:
             if kind != 'MarkerArray':
                 # Of drawings only the latest counts.
@@ -392,9 +398,12 @@ class World:
 
     # --- state -------------------------------------------------------------------------------
 
-    def is_paused(self, now: float) -> bool:
-        """Return whether /clock is published and stands still."""
-        return now - self.clock_heard < STALE < now - self._clock_moved
+    def is_paused(self, machine: Machine, now: float) -> bool:
+        """Return whether a machine was paused here, or is silent while /clock stands still."""
+        if machine.heard < machine.halted + STALE and machine.halted < math.inf:
+            return True
+        stands = now - self.clock_heard < STALE < now - self._clock_moved
+        return stands and now - machine.heard > STALE
 
     def forget(self) -> None:
         """Forget what moved, as before a jump in a recording; descriptions and charts stay."""

@@ -14,6 +14,7 @@ from rcl_interfaces.srv import GetParameters
 from longreach_node.testing import bench
 from longreach_tools.testing import DEADLINE
 from longreach_view.launch_files import Started
+from longreach_view.page import Request
 from longreach_view.view_node import LiveSource
 
 COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
@@ -94,8 +95,17 @@ def test_pause_step_resume_and_reset_act_on_the_simulation(crane):
     crane.tab.page.wait_for_timeout(100)
     assert crane.machine.time == pytest.approx(paused + SAMPLE, abs=1e-6)
     crane.until(lambda: crane.tab.time() == pytest.approx(shown + SAMPLE), 'the page tells it')
+    # In that order, though both wait at the same time.
+    for word in ('resume', 'pause', 'resume', 'pause'):
+        crane.view.page.requests.put(Request('crane', word))
+    source = crane.view.source
+    crane.until(lambda: not (source._due or source._calls), 'answers to all')
+    crane.tab.page.wait_for_timeout(100)
+    halted = crane.machine.time
+    crane.tab.page.wait_for_timeout(100)
+    assert crane.machine.time == halted
     crane.click('Resume')
-    crane.until(lambda: crane.machine.time > paused + 1.0, 'time goes on')
+    crane.until(lambda: crane.machine.time > halted + 1.0, 'time goes on')
     before = crane.machine.time
     crane.click('Reset')
     crane.until(lambda: crane.machine.time < before, 'time begins anew')

@@ -24,7 +24,7 @@ from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import DEADLINE, Outcome
 from longreach_view import commands, launch_files
 from longreach_view.view_node import LiveSource
-from longreach_view.world import Sample, World
+from longreach_view.world import Machine, Sample, World
 
 COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
 
@@ -90,7 +90,9 @@ def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
         assert notes() == [said]
 
 
-def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(monkeypatch):
+def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(
+    monkeypatch, tmp_path
+):
     begun = []
     monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(list(words)))
     boom = launch_files.Started([['boom', 'record:=bag']])
@@ -102,6 +104,12 @@ def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(m
     excavator = launch_files.Started([['excavator', 'scenario:=free_swing', 'cohesion:=9e3']])
     assert excavator.scenarios()[0] == 'free_swing'
     assert excavator.numbers() == {'cohesion': 9000.0}
+    (tmp_path / 'bag_2').mkdir()
+    again = launch_files.Started([['boom', f'record:={tmp_path}/bag', 'scenario:=hold']])
+    again._processes = [SimpleNamespace(poll=lambda: 0)]
+    again.restart({'scenario': 'wave'})
+    again.follow()
+    assert begun[-1] == ['boom', f'record:={tmp_path}/bag_3', 'scenario:=wave']
     several = launch_files.Started([['boom'], ['crane']])
     assert (several.scenarios(), several.numbers()) == ((), {})
 
@@ -117,6 +125,20 @@ def test_launches_after_the_fourth_start_when_those_before_are_heard(monkeypatch
     monkeypatch.setattr(launch_files.time, 'monotonic', lambda: math.inf)
     started.follow('abcd')
     assert ''.join(begun) == 'abcdef'
+
+
+@pytest.mark.parametrize(
+    ('limits', 'begin'),
+    [((0.5, 9.5), 0.5), ((-9.0, -1.0), -1.0), ((-5.0, 5.0), 0.0), ((1.0, 1.0), None)],
+)
+def test_the_slider_of_a_set_point_begins_within_its_limits(limits, begin):
+    world = World(numeric_fields)
+    joint = SimpleNamespace(kind='prismatic', limits=limits)
+    world.machines['crane'] = Machine('crane', robot=SimpleNamespace(joints={'car': joint}))
+    with contextlib.closing(LiveSource()) as source:
+        source._listened = {'/crane/set_point': 'std_msgs/msg/Float64'}
+        found = [one.value for one in source.controls('crane', world)]
+    assert found == ([] if begin is None else [begin])
 
 
 def test_a_recording_needs_no_network(tmp_path):

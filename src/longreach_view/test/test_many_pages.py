@@ -118,7 +118,8 @@ def test_a_chosen_time_is_not_lost_to_the_one_that_is_shown():
         until(lambda: slider.value == 3.0, 'the choice')
         replay.show_replay(Replay(0.0, False))
         free.set()
-        request = replay.requests.get(timeout=DEADLINE)
+        while (request := replay.requests.get(timeout=DEADLINE)).name != 'seek':
+            pass
         socket.transport.abort()
         return request
 
@@ -130,6 +131,22 @@ def test_a_chosen_time_is_not_lost_to_the_one_that_is_shown():
     finally:
         free.set()
         stop_server(server)
+
+
+def test_quick_clicks_are_requests_in_their_order():
+    async def test(view, page):
+        socket = await page()
+        await moves(socket, 2)
+        inputs = view.server.gui._gui_input_handle_from_uuid
+        (group,) = (k for k, one in inputs.items() if 'GroupHandle' in type(one).__name__)
+        for name in ('Pause', 'Step', 'Resume') * 5:
+            update = {'type': 'GuiUpdateMessage', 'uuid': group, 'updates': {'value': name}}
+            await socket.send(msgspec.msgpack.encode(update))
+        while len(view.source.asked) < 15:
+            await asyncio.sleep(0.02)
+        assert [asked[1] for asked in view.source.asked] == ['pause', 'step', 'resume'] * 5
+
+    run(test)
 
 
 def test_the_address_of_a_page_chooses_charts():

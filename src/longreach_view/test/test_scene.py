@@ -65,6 +65,23 @@ def machine(name, text):
     return one
 
 
+def test_what_is_drawn_in_links_is_drawn_anew_with_another_description(scene):
+    boom = machine('', BOOM)
+    link = sorted(boom.robot.place({}))[3]
+    boom.estimate_frame, boom.tracks = link, {'a': [np.zeros(3), np.ones(3)]}
+    boom.estimates = {'a': Estimate(np.zeros(3), 1e-4 * np.eye(3), tracked=True)}
+    boom.mountings = {'cam': Mounting(link, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))}
+    boom.lenses = {'cam': Lens(1.0, 1.3)}
+    scene.update(boom)
+    nodes = scene._server.scene._handle_from_node_name
+    before = set(nodes)
+    boom.describe(BOOM.replace('</robot>', '<!-- other --></robot>'))
+    for k in range(2):
+        boom.estimates['a'] = Estimate(np.full(3, 0.1 * k), 1e-4 * np.eye(3), tracked=True)
+        scene.update(boom, 'stale')
+    assert set(nodes) == before
+
+
 def test_a_page_that_gets_its_panel_late_still_sees_a_larger_machine_that_came_before(scene):
     scene.update(machine('crane', CRANE))
     client = page(scene, 1000, 700)

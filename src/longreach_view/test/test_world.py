@@ -91,13 +91,34 @@ def test_a_clock_that_stands_still_means_paused_and_a_silent_one_does_not():
         clock = SimpleNamespace(clock=SimpleNamespace(sec=time, nanosec=0))
         world.take(Sample('/clock', 'rosgraph_msgs/msg/Clock', clock, None), now)
 
+    quiet, other = Machine('quiet', heard=0.0), Machine('other', heard=1.5)
     tick(1, 0.0)
-    assert not world.is_paused(0.1)
+    assert not world.is_paused(quiet, 0.1)
     tick(1, 1.5)
-    assert world.is_paused(1.6)
-    assert not world.is_paused(1.5 + STALE + 0.1)
+    assert world.is_paused(quiet, 1.6)
+    # With a clock of its own.
+    assert not world.is_paused(other, 1.6)
+    assert not world.is_paused(quiet, 1.5 + STALE + 0.1)
     tick(2, 3.0)
-    assert not world.is_paused(3.1)
+    assert not world.is_paused(quiet, 3.1)
+    # Paused here, and resumed by somebody else.
+    quiet.halted = quiet.heard = 3.0
+    assert world.is_paused(quiet, 3.1)
+    assert world.is_paused(quiet, 9.0)
+    quiet.heard = 4.1
+    assert not world.is_paused(quiet, 4.2)
+
+
+def test_a_command_for_now_has_the_time_of_its_machine():
+    world = World(lambda message: {'spool[a]': 0.3} if hasattr(message, 'spool') else {})
+    world.take(sample(9.0), 0.0)
+    world.plot(['/north/valve_command.spool[a]'])
+    command = SimpleNamespace(name=['a'], spool=[0.3])
+    for stamp in (8.9, 0.0):
+        topic = '/north/valve_command'
+        world.take(Sample(topic, 'longreach_msgs/msg/ValveCommand', command, stamp), 0.0)
+    series = world.series['/north/valve_command.spool[a]']
+    assert series.window(0.0, 99.0)[0].tolist() == [8.9, 9.0]
 
 
 def test_only_chosen_signals_are_kept_and_values_without_stamp_get_the_machines_time():
