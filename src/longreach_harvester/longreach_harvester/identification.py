@@ -38,8 +38,6 @@ _LEAST = {'boom_mass': 0.1, 'stick_mass': 0.1, 'head_mass': 0.0}  # [kg]
 _KNOT = 1e-3
 # By which stops that yield, and errors of sensors, let a pose be beyond a stroke [rad].
 _BEYOND = 0.05
-# Reduced model: without lines, whose oscillations are not those of valves.
-_MODEL, _STEP = 'reduced', 5e-3
 
 
 class HarvesterIdentification(SpoolIdentification):
@@ -88,7 +86,8 @@ class HarvesterIdentification(SpoolIdentification):
 
     def run(self, machine: HarvesterParameters, scenario: Scenario) -> HarvesterRun:
         """Return the run of a scenario."""
-        return simulate(Harvester(machine, scenario, _STEP, _MODEL))
+        # With its lines: without them masses fit their oscillations, and were wrong by half.
+        return simulate(Harvester(machine, scenario))
 
     def turned(
         self, machine: HarvesterParameters, scenario: Scenario, changes: np.ndarray
