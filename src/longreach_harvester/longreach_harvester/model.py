@@ -242,15 +242,34 @@ def _through_valves(y, u, closed, duration, model, balance, fed):  # type: ignor
 
 
 @njit
-def _through_ports(y, duration, model, balance):  # type: ignore[no-untyped-def]
+def _set_ports(y, model, counted):  # type: ignore[no-untyped-def]
+    """Write the flows through relief and make-up valves into the lines (6,)."""
+    table = model.lines[0]
+    for i in range(3):
+        for k, side in ((i, RELIEF_1), (3 + i, RELIEF_2)):
+            p = chamber_pressure(y[PRESSURE_1 + k], model.vapour)
+            counted[k] = relief_and_make_up(p, side, i, table)
+
+
+@njit
+def _through_ports(y, duration, model, balance, counted):  # type: ignore[no-untyped-def]
     """Let oil through relief and make-up valves for a while, at constant flows."""
     table = model.lines[0]
     for i in range(3):
         if table[i, RELIEF_AREA] > 0.0 or table[i, MAKE_UP_AREA] > 0.0:
-            for at, side in ((PRESSURE_1 + i, RELIEF_1), (PRESSURE_2 + i, RELIEF_2)):
-                y[at], given, lost = port_step(y[at], side, i, table, duration)
+            for k, side in ((i, RELIEF_1), (3 + i, RELIEF_2)):
+                at = PRESSURE_1 + k
+                y[at], given, lost = port_step(y[at], side, i, table, duration, counted[k])
                 balance[SUPPLIED] += given
                 balance[PORTS] += lost
+
+
+@njit
+def _add_ports(dy, model, counted):  # type: ignore[no-untyped-def]
+    """Add flows of :func:`_set_ports` to the rates of pressures."""
+    for i in range(3):
+        for k in (i, 3 + i):
+            dy[PRESSURE_1 + k] += counted[k] / model.lines[0][i, CAPACITANCE]
 
 
 @njit
@@ -277,7 +296,9 @@ def full_step(y, u, closed, h, model, work, balance):  # type: ignore[no-untyped
     Take a step of the full model; DONE, or DEAD_POINT.
 
     Half a step of the flows, one of the rest, half a step of the flows: Strang's splitting, of
-    order 2; relief and make-up valves act for half of the step before and after that. At constant
+    order 2. Relief and make-up valves act for half of the step before and after that, by what
+    their flows differ from those at its beginning: with the whole flows, a line that is fed
+    through one would have a pressure that depends on the step (Speth et al. 2013). At constant
     pressures each flow has a closed form, so that the orifices set no limit to the step; the rest
     is an explicit midpoint step, in whose middle the flows have followed the pressures. Without
     that the order would fall to 1 where valves are nearly closed, because a flow follows its
@@ -286,14 +307,18 @@ def full_step(y, u, closed, h, model, work, balance):  # type: ignore[no-untyped
     f1, f2, dy, middle = work[0], work[1], work[2], work[3]
     if model.pump:
         _set_fed(u, closed, model, f2[3:12])
+    counted = f2[12:18]
     if model.ports:
-        _through_ports(y, 0.5 * h, model, balance)
+        _set_ports(y, model, counted)
+        _through_ports(y, 0.5 * h, model, balance, counted)
     _through_valves(y, u, closed, 0.5 * h, model, balance, f2)
     hanging = model.bodies.head_mass > 0.0
     for i in range(3):
         f1[i] = 0.0 if closed[i] else y[FLOW_1 + i]
         f2[i] = 0.0 if closed[i] else y[FLOW_2 + i]
     valid = rates(y, f1, f2, model, dy, f1[3:])
+    if model.ports:
+        _add_ports(dy, model, counted)
     for k in range(FLOW_1):
         middle[k] = y[k] + 0.5 * h * dy[k]
     if hanging:
@@ -310,6 +335,8 @@ def full_step(y, u, closed, h, model, work, balance):  # type: ignore[no-untyped
             f1[i] -= slope_1 * _rise(y, middle, PRESSURE_1 + i, model)
             f2[i] += slope_2 * _rise(y, middle, PRESSURE_2 + i, model)
     valid = rates(middle, f1, f2, model, dy, f1[3:]) and valid
+    if model.ports:
+        _add_ports(dy, model, counted)
     for k in range(FLOW_1):
         y[k] += h * dy[k]
     if hanging:
@@ -321,7 +348,7 @@ def full_step(y, u, closed, h, model, work, balance):  # type: ignore[no-untyped
     balance[STOPS] += h * f1[3 + STOPS]
     _through_valves(y, u, closed, 0.5 * h, model, balance, f2)
     if model.ports:
-        _through_ports(y, 0.5 * h, model, balance)
+        _through_ports(y, 0.5 * h, model, balance, counted)
     return DONE if valid else DEAD_POINT
 
 

@@ -360,31 +360,34 @@ def relief_and_make_up(p, side, i, table):  # type: ignore[no-untyped-def]
 
 
 @njit
-def port_step(p, side, i, table, duration):  # type: ignore[no-untyped-def]
+def port_step(p, side, i, table, duration, counted=0.0):  # type: ignore[no-untyped-def]
     """
     Let oil through relief and make-up valve of a line that is otherwise closed, for a time [s].
 
-    C P' = flow, by the exponential Rosenbrock-Euler method: of order 2, stable for valves of any
-    size. Takes and returns the state P; also the energy of the oil that comes from tank and charge
-    line, and what the valves lose [J].
+    C P' = flow - counted, by the exponential Rosenbrock-Euler method: of order 2, stable for
+    valves of any size; ``counted``: the flow that the rest of a split step has. Takes and returns
+    the state P; also the energy of the oil that comes from tank and charge line, and what the
+    valves lose [J].
     """
     C = table[i, CAPACITANCE]
     before = chamber_pressure(p, VAPOUR)
     flow = relief_and_make_up(before, side, i, table)
-    if flow == 0.0:
+    if flow == 0.0 and counted == 0.0:
         return p, 0.0, 0.0
     slope = 0.0
     if p >= VAPOUR:
         slope = (relief_and_make_up(p + _SLIGHT, side, i, table) - flow) / _SLIGHT
     x = slope * duration / C
     share = math.expm1(x) / x if x < -1e-6 else 1.0 + 0.5 * x
-    after = p + share * duration / C * flow
+    after = p + share * duration / C * (flow - counted)
     if flow < 0.0:
-        after, source = max(after, table[i, side]), table[i, TANK]
-    else:
-        after, source = min(after, table[i, _CRACKING]), table[i, _FEED]
-    given, end = source * C * (after - p), chamber_pressure(after, VAPOUR)
-    return after, given, given - 0.5 * C * (end * end - before * before)
+        after = max(after, table[i, side])
+    elif flow > 0.0:
+        after = min(after, table[i, _CRACKING])
+    source = table[i, TANK] if flow < 0.0 or counted < 0.0 else table[i, _FEED]
+    given, end = source * (C * (after - p) + counted * duration), chamber_pressure(after, VAPOUR)
+    own = 0.5 * (end + before) * (C * (end - before) + counted * duration)
+    return after, given, given - own
 
 
 @njit
