@@ -33,7 +33,7 @@ from longreach_identification.estimation import (
     best_of,
     estimate,
 )
-from longreach_identification.fit_report import INTERRUPTED
+from longreach_identification.fit_report import INTERRUPTED, STOPPED, STOPPED_BY_USER
 from longreach_identification.growing import Grown, excess, grow
 from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.stillness import resolution_of
@@ -309,7 +309,9 @@ def _searched(
         if not grown.values:
             raise LongreachError('interrupted before the first duration was explained: no result')
         found, problem = search([grown.duration], grown.values, 1)
-        return warned((found._replace(status=INTERRUPTED), problem), _partly(grown, length))
+        kept = [text for text in found.warnings if not text.startswith(STOPPED)]
+        found = found._replace(status=INTERRUPTED, warnings=(STOPPED_BY_USER, *kept))
+        return warned((found, problem), _partly(grown, length))
     if grown.duration >= length:
         other = search([settings.duration], grown.values)
         return warned(other if first is None or other[0].aic < first[0].aic else first)

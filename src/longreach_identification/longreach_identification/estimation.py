@@ -182,7 +182,10 @@ class Estimate(NamedTuple):
 
     @property
     def standard_errors(self) -> np.ndarray:
-        """Return the standard errors (names,)."""
+        """Return the standard errors (names,); NaN of a search that was interrupted."""
+        if self.status == INTERRUPTED:
+            # Those of the smooth part at some point on its way.
+            return np.full(len(self.names), np.nan)
         return np.sqrt(np.diag(self.covariance))
 
     @property

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from longreach_identification.search import Search
 
 CONVERGED, INTERRUPTED, STOPPED = 'converged', 'interrupted', 'not converged'
+STOPPED_BY_USER = 'interrupted: these are the best values so far, not the estimate'
 # Warned about: standard deviation of a combination relative to the scales, residuals relative to
 # their given deviation.
 WEAKEST, _LARGEST_RATIO = 0.2, 3.0
@@ -89,11 +90,11 @@ def warnings_of(
     """Return what a reader of the result must know."""
     warnings = []
     if found.status == INTERRUPTED:
-        warnings.append('interrupted: these are the best values so far, not the estimate')
+        warnings.append(STOPPED_BY_USER)
     if found.status == STOPPED:
         warnings.append(
-            'not converged: the values still changed at the last iteration; raise iterations,'
-            ' or begin with better values'
+            'not converged: the values still changed at the last iteration; begin with better'
+            ' values'
         )
     if fit.derivatives is None:
         return (*warnings, 'interrupted before the derivatives: no standard errors')

@@ -17,7 +17,6 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
 from longreach_identification.estimation import Estimate
-from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_recordings
 from longreach_identification.statics import (
@@ -29,8 +28,6 @@ from longreach_identification.statics import (
 # Groups of parameters that poses at rest tell.
 STATIC_GROUPS = ('masses', 'gauges')
 _OF_RECORDING = '@'
-# Of an interrupted search: errors are those of the smooth part at some point on its way.
-_UNKNOWN = {'standard_error': None}
 
 
 class Stage(NamedTuple):
@@ -66,15 +63,11 @@ class Identified:
                 # What was not estimated is no result.
                 if name in before and entry['prior_share'] < 1.0:
                     found[name] = {**entry, 'start': before[name]}
-                    if estimate.status == INTERRUPTED:
-                        found[name] |= _UNKNOWN
         if self.dynamics is not None:
             experiment = self.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
             start = self.page.derived(self.start, experiment)
             for name, entry in self.dynamics.to_dict()['derived'].items():
                 found[name] = {**entry, 'start': start.get(name)}
-                if self.dynamics.estimate.status == INTERRUPTED:
-                    found[name] |= _UNKNOWN
         return found
 
     @property

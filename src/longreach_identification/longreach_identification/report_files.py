@@ -99,7 +99,8 @@ def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
             continue
         low, high = found.interval(name)
         numbers = (float(values[j]) for values in (found.start, found.values))
-        error, interval = float(found.standard_errors[j]), f'{low:.5g} to {high:.5g}'
+        interval = '-' if math.isnan(low) else f'{low:.5g} to {high:.5g}'
+        error = float(found.standard_errors[j])
         share = f'{found.prior_share[j]:.0%}'
         rows.append((name, units.get(name, ''), *numbers, error, interval, share))
     return table(head, rows)

@@ -159,4 +159,11 @@ def test_a_growing_search_that_is_interrupted_keeps_what_it_has_explained(
     stopped = found(np.sin(3.4 * MOVED), Slipping())
     assert stopped.status == INTERRUPTED
     assert abs(stopped.value('frequency') - 3.4) < 0.1
-    assert any(text.startswith('only the first') for text in stopped.warnings)
+    said = ' '.join(stopped.warnings)
+    assert 'interrupted: these are the best values so far' in said
+    assert 'only the first' in said
+    assert 'not converged' not in said
+    # As documented, without errors.
+    shown = stopped.to_dict()['parameters']['frequency']
+    assert shown['standard_error'] is None
+    assert shown['interval'] == [None, None]
