@@ -77,6 +77,8 @@ _RUNAWAY = 1e4
 _FINE = 1.0
 # Share of a step by which one is longer than to a change of modes; of the step that counts as 0.
 _BEYOND, _NOTHING = 1e-4, 1e-9
+# What is a change of modes and no rounding: force beyond friction [N], way past an end [m].
+_FORCE, _WAY = 1e-6, 1e-12
 # Cuts of a step, and tries to find the time of one: more would be chatter, which must not take any
 # time it likes.
 _MOST_CUTS, _MOST_TRIES = 100, 6
@@ -168,12 +170,14 @@ def _beyond(y, modes, width, table, work, found):  # type: ignore[no-untyped-def
         if is_held(mode):
             net = _net_force(y, i, modes, width, table, work)
             net = abs(net) if mode == STUCK else (net if mode == AT_HEAD_END else -net)
-            found[i] = net - table[i, STATIC]
+            found[i] = net - table[i, STATIC] - _FORCE
             found[N + i] = -1.0
         else:
             position, _ = piston_and_arm(table, i, y[i])
-            found[i] = -mode * y[N * width + i]
-            found[N + i] = position - table[i, STROKE] if mode == OUTWARDS else -position
+            # Without friction it turns smoothly.
+            smooth = table[i, COULOMB] == 0.0 and table[i, STATIC] == 0.0
+            found[i] = -1.0 if smooth else -mode * y[N * width + i]
+            found[N + i] = max(position - table[i, STROKE], -position) - _WAY
 
 
 @njit
