@@ -169,6 +169,7 @@ class BagSource(Source):
             raise InputError(f'{paths[0]} has messages of one moment only; nothing can be played')
         self.count = max(len(recording.times) for recording in self._recordings)
         self._ghost = World(numeric_fields, self.count) if len(paths) > 1 else None
+        self._world = World(numeric_fields)
         self._time = -math.inf
         self._speed, self._playing, self._loop = 1.0, True, True
         self._last: float | None = None
@@ -208,6 +209,7 @@ class BagSource(Source):
 
     def _tell(self, world: World) -> None:
         """Tell the worlds what time it is in them."""
+        self._world = world
         worlds = [world] if self._ghost is None else [world, self._ghost]
         for recording, shown in zip(self._recordings, worlds, strict=True):
             shown.present = shown.since(recording.begin) + self._time
@@ -272,7 +274,15 @@ class BagSource(Source):
 
     def notes(self) -> Sequence[str]:
         """Return what the page says besides."""
-        ghost = [] if self._ghost is None else ['The second recording: ghost, dashed lines.']
+        ghost = []
+        if self._ghost is not None:
+            first, second = ({*world.machines} for world in (self._world, self._ghost))
+            ghost = ['The second recording: ghost, dashed lines.']
+            if first and second and not first & second:
+                ghost.append(
+                    f'The second recording has none of the machines {sorted(first)}, but'
+                    f' {sorted(second)}: nothing is compared. Record both in one namespace.'
+                )
         apart = [
             f'Machines in {recording.path} have clocks of their own; times are those of recording.'
             for recording in self._recordings

@@ -243,3 +243,14 @@ def test_pictures_of_a_recording_are_those_of_its_present(tmp_path, world, rate,
     source.handle(Request('', 'seek', 8.1))
     play(source, world, 2.05)
     assert shown() == {'crane/left/image_raw': last}
+
+
+def test_recordings_without_a_common_machine_are_said_not_to_be_compared(tmp_path, world):
+    rows = [('joint_states', round(1e9 * k), JointState(header=at(k))) for k in range(5, 9)]
+    other = write_bag(tmp_path / 'b', 'site/other', rows)
+    for second, expected in ((other, 1), (crane_bag(tmp_path / 'c', 0.5), 0)):
+        source = BagSource([crane_bag(tmp_path / f'a{expected}', 0.5), second])
+        play(source, world, 0.0)
+        play(source, world, 1.0)
+        said = [note for note in source.notes() if 'nothing is compared' in note]
+        assert len(said) == expected, source.notes()
