@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import itertools
 import pickle
+import typing
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -14,14 +17,17 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, Rule, rule_of
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.runs import Columns, Derived
 from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
+from longreach_markers.rig import rig_file
+from longreach_markers.setup.reference_points import Reference
 from longreach_node.frames import FrameParameters
 from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.operator_node import OperatorParameters
-from longreach_node.parameters import file_table, table
+from longreach_node.parameters import _allowed
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_tools.testing import Outcome
 
@@ -217,6 +223,89 @@ def column_table(columns: Columns) -> str:
     return '\n'.join(lines)
 
 
+def table(*classes: type[Parameters], without: Iterable[type[Parameters]] = ()) -> str:
+    """
+    Return parameters of nodes as a table in Markdown, for a README.
+
+    A row that classes share stands once, one that stands alike in those of ``without`` not at all.
+    """
+    rows = dict.fromkeys(row for cls in classes for row in _parameter_rows(cls))
+    for row in (row for cls in without for row in _parameter_rows(cls)):
+        rows.pop(row, None)
+    lines = ['| name | type | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
+    return '\n'.join([*lines, *rows])
+
+
+def _parameter_rows(cls: type[Parameters]) -> Iterator[str]:
+    """Yield the rows of a node's parameters."""
+    types = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        rule, kind = rule_of(field), types[field.name]
+        default = 'required' if field.default is dataclasses.MISSING else repr(field.default)
+        allowed = _allowed(rule, kind).replace('|', '\\|')
+        meaning = rule.description + ('' if rule.read_only else ' (can be changed at run time)')
+        yield f'| `{field.name}` | {kind.__name__} | `{default}` | {allowed} | {meaning} |'
+
+
+def file_table(cls: type[Parameters]) -> str:
+    """Return the keys of a YAML file as a table in Markdown, with paths of ``with_value``."""
+    lines = ['| name | unit | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
+    return '\n'.join([*lines, *_rows_of(cls)])
+
+
+def _rows_of(cls: type[Parameters], prefix: str = '', unit: str = '') -> Iterator[str]:
+    """Yield the rows of a class; numbers in it without a unit have that of what holds it."""
+    types = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        rule = rule_of(field)
+        name = f'{prefix}{field.name}'
+        inner, listed = _inner(types[field.name])
+        if isinstance(inner, type) and issubclass(inner, Parameters):
+            yield from _rows_of(inner, f'{name}.NAME.' if listed else f'{name}.', rule.unit)
+            continue
+        cells = (
+            f'`{name}`',
+            '' if inner in (bool, str) else rule.unit or (unit if inner is float else ''),
+            _default_in_file(field),
+            _allowed_in_file(rule, inner, listed),
+            rule.description,
+        )
+        yield '| ' + ' | '.join(cell.replace('|', '\\|') for cell in cells) + ' |'
+
+
+def _inner(kind: Any) -> tuple[Any, bool]:
+    """Return what a field holds one or many of, and whether it holds many."""
+    arguments = [k for k in typing.get_args(kind) if k not in (type(None), ...)]
+    if not arguments:
+        return kind, False
+    if typing.get_origin(kind) is tuple:
+        return arguments[0], True
+    # What may be left out.
+    return _inner(arguments[0])
+
+
+def _default_in_file(field: dataclasses.Field[Any]) -> str:
+    """Return a field's default as a file would have it."""
+    default = field.default
+    if default is dataclasses.MISSING:
+        return 'required'
+    if isinstance(default, bool):
+        return f'`{default}`'.lower()
+    if isinstance(default, tuple):
+        return f'`{list(default)}`'
+    return {None: 'none', '': 'empty'}.get(default, f'`{default}`')
+
+
+def _allowed_in_file(rule: Rule, kind: Any, listed: bool) -> str:
+    """Return what is allowed, without the unit, which has a column of its own."""
+    if typing.get_origin(kind) is tuple:
+        return 'list of pairs'
+    if kind is str and not rule.choices:
+        return 'list of names' if listed else 'a name'
+    allowed = _allowed(dataclasses.replace(rule, unit=''), kind)
+    return f'list of {allowed}' if listed else allowed
+
+
 def test_readme_of_nodes_has_the_parameters_that_machines_share() -> None:
     expected = table(*SHARED)
     readme = (ROOT / 'src/longreach_node/README.md').read_text(encoding='utf-8')
@@ -242,3 +331,29 @@ def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
         tables.append(column_table(given) if isinstance(given, Columns) else file_table(given))
     for expected in tables:
         assert expected in readme, f'the table shall be\n{expected}'
+
+
+@pytest.mark.parametrize(
+    ('package', 'of', 'names'),
+    [
+        ('symbolic', 'links', 'Links State'),
+        ('symbolic', 'arm', 'Arm'),
+        ('symbolic', 'scenario', 'Scenario'),
+        ('vision', 'simulator.scene', 'CameraLook'),
+        ('vision', 'ros.node_parameters', 'TrackerParameters CameraNodeParameters'),
+        ('vision', 'ros.node_parameters', 'VideoNodeParameters'),
+    ],
+)
+def test_readme_has_the_tables_of_other_files_and_nodes(package: str, of: str, names: str) -> None:
+    package = f'longreach_{package}'
+    readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
+    for name in names.split():
+        given = getattr(importlib.import_module(f'{package}.{of}'), name)
+        expected = table(given) if of.startswith('ros') else file_table(given)
+        assert expected in readme, f'the table shall be\n{expected}'
+
+
+@pytest.mark.parametrize('cls', [rig_file(['NAME']), Reference])
+def test_readme_of_vision_has_the_tables_of_files_of_markers(cls: type[Parameters]) -> None:
+    readme = (ROOT / 'src/longreach_vision/README.md').read_text(encoding='utf-8')
+    assert file_table(cls) in readme, f'the table shall be\n{file_table(cls)}'

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -167,86 +167,3 @@ class _Changes:
             if rule_of(self._fields[name]).read_only:
                 raise InputError(f'{name} is read-only: set it when the node starts')
         return self._values.replace(**changes)
-
-
-def table(*classes: type[Parameters], without: Iterable[type[Parameters]] = ()) -> str:
-    """
-    Return parameters of nodes as a table in Markdown, for a README.
-
-    A row that classes share stands once, one that stands alike in those of ``without`` not at all.
-    """
-    rows = dict.fromkeys(row for cls in classes for row in _parameter_rows(cls))
-    for row in (row for cls in without for row in _parameter_rows(cls)):
-        rows.pop(row, None)
-    lines = ['| name | type | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
-    return '\n'.join([*lines, *rows])
-
-
-def _parameter_rows(cls: type[Parameters]) -> Iterator[str]:
-    """Yield the rows of a node's parameters."""
-    types = typing.get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        rule, kind = rule_of(field), types[field.name]
-        default = 'required' if field.default is dataclasses.MISSING else repr(field.default)
-        allowed = _allowed(rule, kind).replace('|', '\\|')
-        meaning = rule.description + ('' if rule.read_only else ' (can be changed at run time)')
-        yield f'| `{field.name}` | {kind.__name__} | `{default}` | {allowed} | {meaning} |'
-
-
-def file_table(cls: type[Parameters]) -> str:
-    """Return the keys of a YAML file as a table in Markdown, with paths of ``with_value``."""
-    lines = ['| name | unit | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
-    return '\n'.join([*lines, *_rows_of(cls)])
-
-
-def _rows_of(cls: type[Parameters], prefix: str = '', unit: str = '') -> Iterator[str]:
-    """Yield the rows of a class; numbers in it without a unit have that of what holds it."""
-    types = typing.get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        rule = rule_of(field)
-        name = f'{prefix}{field.name}'
-        inner, listed = _inner(types[field.name])
-        if isinstance(inner, type) and issubclass(inner, Parameters):
-            yield from _rows_of(inner, f'{name}.NAME.' if listed else f'{name}.', rule.unit)
-            continue
-        cells = (
-            f'`{name}`',
-            '' if inner in (bool, str) else rule.unit or (unit if inner is float else ''),
-            _default_in_file(field),
-            _allowed_in_file(rule, inner, listed),
-            rule.description,
-        )
-        yield '| ' + ' | '.join(cell.replace('|', '\\|') for cell in cells) + ' |'
-
-
-def _inner(kind: Any) -> tuple[Any, bool]:
-    """Return what a field holds one or many of, and whether it holds many."""
-    arguments = [k for k in typing.get_args(kind) if k not in (type(None), ...)]
-    if not arguments:
-        return kind, False
-    if typing.get_origin(kind) is tuple:
-        return arguments[0], True
-    # What may be left out.
-    return _inner(arguments[0])
-
-
-def _default_in_file(field: dataclasses.Field[Any]) -> str:
-    """Return a field's default as a file would have it."""
-    default = field.default
-    if default is dataclasses.MISSING:
-        return 'required'
-    if isinstance(default, bool):
-        return f'`{default}`'.lower()
-    if isinstance(default, tuple):
-        return f'`{list(default)}`'
-    return {None: 'none', '': 'empty'}.get(default, f'`{default}`')
-
-
-def _allowed_in_file(rule: Rule, kind: Any, listed: bool) -> str:
-    """Return what is allowed, without the unit, which has a column of its own."""
-    if typing.get_origin(kind) is tuple:
-        return 'list of pairs'
-    if kind is str and not rule.choices:
-        return 'list of names' if listed else 'a name'
-    allowed = _allowed(dataclasses.replace(rule, unit=''), kind)
-    return f'list of {allowed}' if listed else allowed

@@ -1,5 +1,5 @@
 """
-The package's README: tables are those of nodes, files and results, and its examples run.
+The package's README: its files load, and its examples run.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import pytest
 from longreach_dynamics.parameters import Parameters, load
 from longreach_markers.rig import load_rig, rig_file
 from longreach_markers.setup.reference_points import Reference
-from longreach_node.parameters import file_table, table
 from longreach_vision.io.rendered_files import render_sequence
 from longreach_vision.io.track_table import columns_of
 from longreach_vision.ros.node_parameters import (
     CameraNodeParameters,
     TrackerParameters,
-    VideoNodeParameters,
 )
 from longreach_vision.ros.simulated_node import SimulatedParameters
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -36,23 +34,12 @@ def readme() -> str:
     return README.read_text(encoding='utf-8')
 
 
-@pytest.mark.parametrize('cls', [TrackerParameters, CameraNodeParameters, VideoNodeParameters])
-def test_readme_has_the_table_of_a_node(cls: type[Parameters]) -> None:
-    assert table(cls) in readme(), f'the table shall be\n{table(cls)}'
-
-
 def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
     def names(cls: type[Parameters]) -> set[str]:
         return {field.name for field in dataclasses.fields(cls)}
 
     assert 'It has the parameters of both' in readme()
     assert names(SimulatedParameters) == names(CameraNodeParameters) | names(TrackerParameters)
-
-
-@pytest.mark.parametrize('cls', [rig_file(['NAME']), Reference, CameraLook])
-def test_readme_has_the_table_of_a_file(cls: type[Parameters]) -> None:
-    expected = file_table(cls)
-    assert expected in readme(), f'the table shall be\n{expected}'
 
 
 @pytest.mark.parametrize(
