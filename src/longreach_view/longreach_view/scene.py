@@ -94,7 +94,7 @@ class _MachineScene:
         self._markers: dict[str, Any] = {}
         self._cameras: dict[str, tuple[Any, Any]] = {}
         self.height = 0.0
-        self._placed = False
+        self.placed = False
         self.version = 0
 
     def clear(self) -> None:
@@ -137,7 +137,7 @@ class _MachineScene:
         self.height = -float(robot.bounds({})[0][2])
         if not self._ghost:
             self._shade(robot)
-        self._placed = False
+        self.placed = False
         self.place(robot, positions)
 
     def _shade(self, robot: Robot) -> None:
@@ -170,12 +170,12 @@ class _MachineScene:
 
     def place(self, robot: Robot, positions: Mapping[str, float]) -> bool:
         """Note the room of a robot as it stands when first seen; return whether that was now."""
-        if self._placed:
+        if self.placed:
             return False
-        self._placed = bool(positions)
+        self.placed = bool(positions)
         self.bounds = _around(robot.bounds(positions), *self._reach.values())
         self._name()
-        return self._placed
+        return self.placed
 
     def _name(self) -> None:
         """Put the machine's name above its room."""
@@ -189,7 +189,7 @@ class _MachineScene:
 
     def follow(self) -> None:
         """Extend the room to where the robot has moved."""
-        if self.robot is None or not self._placed:
+        if self.robot is None or not self.placed:
             return
         low, high = self.robot.bounds(self.positions)
         room = _ROOM * np.ptp(self.bounds, axis=0)
@@ -464,6 +464,10 @@ class Scene:
         if machine.robot is not None:
             shown.move(machine.robot, machine.positions)
         shown.mark_stale(note)
+        # Before its first sample, as after a jump in a recording, it is not where it was.
+        begun = bool(machine.positions) or not shown.placed
+        if shown.frame.visible != begun:
+            shown.frame.visible = begun
         paths = {
             k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()
         }

@@ -410,7 +410,7 @@ class World:
         for signal in self.series:
             self.series[signal] = Series(self._capacity)
         for machine in self.machines.values():
-            machine.time = math.nan
+            machine.time, machine.positions = math.nan, {}
             machine.still()
             machine.flags.clear()
             machine.load, machine.load_time = math.nan, -math.inf

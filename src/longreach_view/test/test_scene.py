@@ -65,6 +65,14 @@ def machine(name, text):
     return one
 
 
+def test_a_machine_without_samples_any_more_is_hidden(scene):
+    crane = machine('crane', CRANE)
+    for positions, visible in (({}, True), ({'car_joint': 1.0}, True), ({}, False)):
+        crane.positions = positions
+        scene.update(crane)
+        assert scene._machines['crane', False].frame.visible == visible
+
+
 def test_what_is_drawn_in_links_is_drawn_anew_with_another_description(scene):
     boom = machine('', BOOM)
     link = sorted(boom.robot.place({}))[3]
