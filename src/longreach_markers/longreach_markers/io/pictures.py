@@ -84,7 +84,7 @@ def _stream(
             stamp = round((first + step * frame.number) * _SECOND / (counted * unit))
         else:
             raise InputError(
-                f'{source.name} has no times of its images; give --rate, or names that end with a'
-                ' time such as left_12.345.png'
+                f'{source.name} has no times of its images; give --rate (rate=), or names that'
+                ' end with a time such as left_12.345.png'
             )
         yield Picture(camera, stamp, frame.image, frame.name)
