@@ -129,9 +129,7 @@ class Machine:
     positions: dict[str, float] = field(default_factory=dict)  # of joints [rad or m]
     time: float = math.nan  # stamp of the last sample [s]
     heard: float = -math.inf  # when it came [s of wall time]
-    halted: float = (
-        math.inf
-    )  # when it was paused here, or stepped [s of wall time]; inf: it is not
+    halted: float = math.inf  # when it was paused or stepped here [s of wall time]; inf: it runs
     speed: float = math.nan  # simulation time over wall time
     flags: dict[str, bool] = field(default_factory=dict)
     load: float = math.nan  # mass of what it carries [kg], since [s]
