@@ -241,7 +241,7 @@ def _cycle(measured, numbers, table, integral, closed, slow, spools):  # type: i
             continue
         wanted = ahead + proportional * error + integral[i]
         velocity = min(max(wanted, -fastest), fastest)
-        spool = spool_of(velocity, piston, k1, k2, y, i, table)
+        spool = spool_of(velocity, piston, y, i, table)
         # Opened against pressures that are too high, a valve would let the load down.
         spools[i] = min(max(spool, -1.0), 1.0) if math.isfinite(spool) else 0.0
         is_limited = spools[i] != spool or velocity != wanted

@@ -33,7 +33,7 @@ from longreach_identification.estimation import (
     best_of,
     estimate,
 )
-from longreach_identification.fit_report import INTERRUPTED, STOPPED, STOPPED_BY_USER
+from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.growing import Grown, excess, grow
 from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.stillness import resolution_of
@@ -272,11 +272,13 @@ def _searched(
     def search(
         durations: Sequence[float],
         start: Mapping[str, float] | None = None,
-        iterations: int = settings.iterations,
+        interrupted: bool = False,
     ) -> tuple[Estimate, Problem]:
+        count = 1 if interrupted else settings.iterations
         for duration in durations:
             problem = problem_at(duration, start)
-            found = estimate(problem, iterations=iterations, robust=settings.robust, **options)
+            known = {'robust': settings.robust, 'interrupted': interrupted, **options}
+            found = estimate(problem, iterations=count, **known)
             if found.status == INTERRUPTED:
                 break
             start = dict(zip(found.names, found.values.tolist(), strict=True))
@@ -308,10 +310,8 @@ def _searched(
     if grown.interrupted:
         if not grown.values:
             raise LongreachError('interrupted before the first duration was explained: no result')
-        found, problem = search([grown.duration], grown.values, 1)
-        kept = [text for text in found.warnings if not text.startswith(STOPPED)]
-        found = found._replace(status=INTERRUPTED, warnings=(STOPPED_BY_USER, *kept))
-        return warned((found, problem), _partly(grown, length))
+        found = search([grown.duration], grown.values, interrupted=True)
+        return warned(found, _partly(grown, length))
     if grown.duration >= length:
         other = search([settings.duration], grown.values)
         return warned(other if first is None or other[0].aic < first[0].aic else first)

@@ -285,13 +285,15 @@ def estimate(
     iterations: int = 30,
     tolerance: float = 1e-6,
     robust: bool = False,
+    interrupted: bool = False,
 ) -> Estimate:
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
     ``iterations`` are for given noise levels, ``tolerance`` is the relative change of the sum of
     squares or of the unknowns that ends the search. ``robust``: rows further than two deviations
-    from the model weigh less, after Huber. LongreachError without a prediction at the start.
+    from the model weigh less, after Huber. ``interrupted``: a search that led here was.
+    LongreachError without a prediction at the start.
     """
     fit = Search(problem, processes, cluster)
     hidden = None if progress is None else not progress
@@ -313,7 +315,7 @@ def estimate(
         except KeyboardInterrupt:
             status = INTERRUPTED
             x = fit.best
-    return _result(fit, x, status)
+    return _result(fit, x, INTERRUPTED if interrupted else status)
 
 
 def best_of(

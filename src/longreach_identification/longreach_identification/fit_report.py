@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from longreach_identification.search import Search
 
 CONVERGED, INTERRUPTED, STOPPED = 'converged', 'interrupted', 'not converged'
-STOPPED_BY_USER = 'interrupted: these are the best values so far, not the estimate'
 # Warned about: standard deviation of a combination relative to the scales, residuals relative to
 # their given deviation.
 WEAKEST, _LARGEST_RATIO = 0.2, 3.0
@@ -90,7 +89,7 @@ def warnings_of(
     """Return what a reader of the result must know."""
     warnings = []
     if found.status == INTERRUPTED:
-        warnings.append(STOPPED_BY_USER)
+        warnings.append('interrupted: these are the best values so far, not the estimate')
     if found.status == STOPPED:
         warnings.append(
             'not converged: the values still changed at the last iteration; begin with better'

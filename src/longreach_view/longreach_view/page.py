@@ -426,7 +426,7 @@ class Page:
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
         charts = html.escape(json.dumps(self._chosen or []))
         # Of the machine that buttons act on, or of any: what the space bar resumes.
-        whom = self._whom.value if live and hasattr(self, '_whom') else ALL
+        whom = self._whom.value if hasattr(self, '_whom') else ALL
         data = f'data-charts="{charts}" data-paused="{halted.get(whom, any(halted.values())):d}"'
         text = f'<div id="state" style="{style}" {data}>{"".join(rows)}</div>'
         if text != self._state_text:

@@ -105,7 +105,7 @@ class Recording:
         self._clock = np.array(list(clock)), np.array(list(clock.values()))
         self.times = _converted(np.array(recorded), *self._clock)
         self.begin, self.end = float(self.times[0]), float(self.times[-1])
-        self.path = path
+        self.path, self.machines = path, {name.strip('/').rpartition('/')[0] for name in stamps}
         self.images = tuple(sorted(name for name, kind in types.items() if kind == _IMAGE))
 
     def between(self, after: float, until: float) -> list[Sample]:
@@ -169,7 +169,6 @@ class BagSource(Source):
             raise InputError(f'{paths[0]} has messages of one moment only; nothing can be played')
         self.count = max(len(recording.times) for recording in self._recordings)
         self._ghost = World(numeric_fields, self.count) if len(paths) > 1 else None
-        self._world = World(numeric_fields)
         self._time = -math.inf
         self._speed, self._playing, self._loop = 1.0, True, True
         self._last: float | None = None
@@ -209,7 +208,6 @@ class BagSource(Source):
 
     def _tell(self, world: World) -> None:
         """Tell the worlds what time it is in them."""
-        self._world = world
         worlds = [world] if self._ghost is None else [world, self._ghost]
         for recording, shown in zip(self._recordings, worlds, strict=True):
             shown.present = shown.since(recording.begin) + self._time
@@ -276,9 +274,9 @@ class BagSource(Source):
         """Return what the page says besides."""
         ghost = []
         if self._ghost is not None:
-            first, second = ({*world.machines} for world in (self._world, self._ghost))
+            first, second = (recording.machines for recording in self._recordings)
             ghost = ['The second recording: ghost, dashed lines.']
-            if first and second and not first & second:
+            if not first & second:
                 ghost.append(
                     f'The second recording has none of the machines {sorted(first)}, but'
                     f' {sorted(second)}: nothing is compared. Record both in one namespace.'

@@ -96,7 +96,7 @@ def test_pause_step_resume_and_reset_act_on_the_simulation(crane):
     assert crane.machine.time == pytest.approx(paused + SAMPLE, abs=1e-6)
     crane.until(lambda: crane.tab.time() == pytest.approx(shown + SAMPLE), 'the page tells it')
     # In that order, though both wait at the same time.
-    for word in ('resume', 'pause', 'resume', 'pause'):
+    for word in ('resume', 'pause') * 5:
         crane.view.page.requests.put(Request('crane', word))
     source = crane.view.source
     crane.until(lambda: not (source._due or source._calls), 'answers to all')

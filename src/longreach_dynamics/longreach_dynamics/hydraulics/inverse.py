@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numba import njit
@@ -75,12 +76,8 @@ def holding_pressures(
 
 def oil_stiffness(a: Actuators, pistons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return k_1 and k_2, beta A^2 / V of closed chambers, at positions [m], each (N,) [N/m]."""
-    head_volumes = a.head_volume + a.head_area * pistons
-    rod_volumes = a.rod_volume - a.rod_area * pistons
-    return (
-        a.bulk_modulus * a.head_area**2 / head_volumes,
-        a.bulk_modulus * a.rod_area**2 / rod_volumes,
-    )
+    stiffness = stiffness_of_oil.py_func(pistons, slice(None), a.table)
+    return cast('tuple[np.ndarray, np.ndarray]', stiffness)
 
 
 def spool_positions(
@@ -98,23 +95,22 @@ def spool_positions(
     and pressures [Pa] are (N,). 0 for the velocity 0; beyond [-1, 1] where the valve is too small,
     infinite where the pressures would drive the piston the other way. Henikl 2015, (23), (24).
     """
-    k1, k2 = oil_stiffness(a, pistons)
     state = np.concatenate([head_pressures, rod_pressures, np.zeros(len(velocities))])
     spools = np.zeros(len(velocities))
-    _fill_spools(np.asarray(velocities, dtype=float), pistons, k1, k2, state, a.table, spools)
+    _fill_spools(np.asarray(velocities, dtype=float), pistons, state, a.table, spools)
     return spools
 
 
 @kernel
-def _fill_spools(velocities, pistons, k1, k2, y, table, spools):  # type: ignore[no-untyped-def]
+def _fill_spools(velocities, pistons, y, table, spools):  # type: ignore[no-untyped-def]
     """Write the spool positions of :func:`spool_positions`."""
     for i in range(velocities.size):
-        spools[i] = spool_of(velocities[i], pistons[i], k1[i], k2[i], y, i, table)
+        spools[i] = spool_of(velocities[i], pistons[i], y, i, table)
 
 
 @njit
 def stiffness_of_oil(piston, i, table):  # type: ignore[no-untyped-def]
-    """Return k_1 and k_2 of :func:`oil_stiffness` of one cylinder."""
+    """Return k_1 and k_2 of :func:`oil_stiffness` of cylinder i."""
     head, rod, bulk_modulus = table[i, HEAD_AREA], table[i, ROD_AREA], table[i, BULK_MODULUS]
     head_volume = table[i, HEAD_VOLUME] + head * piston
     rod_volume = table[i, ROD_VOLUME] - rod * piston
@@ -122,13 +118,13 @@ def stiffness_of_oil(piston, i, table):  # type: ignore[no-untyped-def]
 
 
 @njit
-def spool_of(velocity, piston, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
+def spool_of(velocity, piston, y, i, table):  # type: ignore[no-untyped-def]
     """Return one of :func:`spool_positions`; y (3 N,): pressures and room for spools."""
     if velocity == 0.0:
         return 0.0
     sign = math.copysign(1.0, velocity)
     band = table[i, DEAD_BAND]
-    fastest = _velocity(sign, piston, k1, k2, y, i, table)
+    fastest = _velocity(sign, piston, y, i, table)
     share = velocity / fastest if sign * fastest > 0.0 else math.inf
     apart = table[i, HOSE_LOSS] + table[i, HOLDING_AREA] + table[i, CUSHION_AREA]
     if apart > 0.0 and share < 1.0:
@@ -137,7 +133,7 @@ def spool_of(velocity, piston, k1, k2, y, i, table):  # type: ignore[no-untyped-
         low, high, below, above = 0.0, 1.0, -abs(velocity), abs(fastest) - abs(velocity)
         for _ in range(_MOST_ROUNDS):
             share = (low * above - high * below) / (above - below)
-            speed = _velocity(sign * (band + (1.0 - band) * share), piston, k1, k2, y, i, table)
+            speed = _velocity(sign * (band + (1.0 - band) * share), piston, y, i, table)
             error = sign * speed - abs(velocity)
             if abs(error) <= 1e-13 * abs(velocity) or high - low <= 1e-15:
                 break
@@ -149,9 +145,10 @@ def spool_of(velocity, piston, k1, k2, y, i, table):  # type: ignore[no-untyped-
 
 
 @njit
-def _velocity(spool, position, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
+def _velocity(spool, position, y, i, table):  # type: ignore[no-untyped-def]
     """Return the velocity at which the cylinder's force is constant; writes ``spool`` into y."""
     y[2 * table.shape[0] + i] = spool
+    k1, k2 = stiffness_of_oil(position, i, table)
     q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table, position)
     return (k1 * q1 / table[i, HEAD_AREA] + k2 * q2 / table[i, ROD_AREA]) / (k1 + k2)
 
