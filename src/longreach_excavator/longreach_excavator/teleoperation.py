@@ -96,13 +96,14 @@ def opening_for_velocity(
         drop = (load + oil.vapour_pressure * rod) / head - tank
         pushed, behind = head, area
     opening = 1.0
-    left = flow**2 * driving - loss * (head**3 + rod**3) * velocity**2
+    # Products: a power of a number too large is an exception.
+    left = flow**2 * driving - loss * (head**3 + rod**3) * (velocity * velocity)
     if left > 0.0:
         opening = abs(velocity) / area * math.sqrt(throttled / left)
     if drop > 0.0:
         needed = pushed * abs(velocity) / (flow * math.sqrt(drop))
-        if loss * needed**2 < 1.0:
-            opening = min(opening, needed / (behind * math.sqrt(1.0 - loss * needed**2)))
+        if loss * (needed * needed) < 1.0:
+            opening = min(opening, needed / (behind * math.sqrt(1.0 - loss * (needed * needed))))
     return math.copysign(min(opening, 1.0), velocity)
 
 

@@ -211,6 +211,9 @@ def test_openings_end_at_the_valves_own(excavator):
     assert opening_for_velocity(-0.05, -stalls, cylinder, oil) == -1.0
     assert opening_for_velocity(50.0, 0.0, cylinder, oil) == 1.0
     assert opening_for_velocity(-50.0, 0.0, cylinder, oil) == -1.0
+    # Of a message, where any finite number may be.
+    for hose in (None, HoseParameters(5.0, 0.012, 0.03, 1e9)):
+        assert opening_for_velocity(1e200, 0.0, cylinder.replace(hose=hose), oil) == 1.0
     assert opening_for_velocity(0.0, 1e5, cylinder, oil) == 0.0
 
 
