@@ -125,6 +125,8 @@ def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     assert stamps(found) == [(None, 462), (528, 528)]
     assert [ready.late for ready in found] == [True, False]
     assert made.counts('late') == {'left': 0, 'right': 1}
+    (note,) = made.notes
+    assert note.startswith('1 images of right come after later ones of other cameras')
 
 
 def test_images_out_of_order_are_left_out() -> None:

@@ -52,3 +52,23 @@ def test_an_image_of_another_size():
     cut = small._replace(image=np.zeros((300, 200), np.uint8))
     with pytest.raises(InputError, match=r'300 px; calibrate the camera at the image size'):
         list(follow(Follower(small_rig()), [cut]))
+
+
+def test_images_recorded_late_are_paired_and_those_that_cannot_be_used_are_told():
+    second = 1_000_000_000
+    stamps = {'left': [k * second // 10 for k in range(40)]}
+    stamps['right'] = list(stamps['left'])
+    # A stamp far from the others, and one that goes back at the very end.
+    stamps['left'][20] += 5 * second
+    stamps['right'][-1] = 0
+    blank = np.zeros((300, 400), np.uint8)
+    # As in a bag: those of the right camera come 4 s later.
+    pictures = [
+        Picture(side, at, blank, f'{side} {at}') for side, times in stamps.items() for at in times
+    ]
+    follower = Follower(small_rig())
+    found = [len(one.images.images) for one in follow(follower, pictures)]
+    assert found == [1 + (k not in (20, 39)) for k in range(40)]
+    assert [note.partition(':')[0] for note in follower.notes] == [
+        f'1 images of {side} have stamps far from that of the previous one' for side in stamps
+    ]

@@ -22,7 +22,7 @@ from longreach_markers.rig import Rig
 from longreach_markers.tracking import image_motion
 from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.image_sets import TIMEOUT, ImagePairs, ImageSet
+from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
 from longreach_markers.tracking.rig_tracker import RigTracker
 
 _SECOND = 1_000_000_000  # [ns]
@@ -31,6 +31,9 @@ _SECOND = 1_000_000_000  # [ns]
 _AGAIN = 1.0
 # Longest time between them while other markers are tracked, since a search delays images [s].
 _RARELY = 60.0
+# Lag of a camera in a recording up to which images of other cameras wait for its own [s]: their
+# room in memory is the limit.
+_LAG = 3600.0
 
 
 class Followed(NamedTuple):
@@ -60,6 +63,8 @@ class Follower:
     tracker : RigTracker
     problem : str
         Why markers could not be found in the whole image; empty if there is no problem.
+    pairs : ImagePairs
+        The pairing of :func:`follow`; None before.
     notes : list of str
         Images that :func:`follow` has not used so far, by camera, and why.
     """
@@ -67,9 +72,14 @@ class Follower:
     def __init__(self, rig: Rig) -> None:
         self.tracker = RigTracker(rig)
         self.problem = ''
-        self.notes: list[str] = []
+        self.pairs: ImagePairs[np.ndarray] | None = None
         self._searched = dict.fromkeys(rig.cameras, -math.inf)
         self._pause = _AGAIN
+
+    @property
+    def notes(self) -> list[str]:
+        """Images that are not used, and why."""
+        return self.pairs.notes if self.pairs is not None else []
 
     def update(self, images: ImageSet[np.ndarray]) -> RigFrame:
         """Track the markers in the next images."""
@@ -140,8 +150,9 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
     """Yield paired images."""
     rig = follower.tracker.rig
     pairs: ImagePairs[np.ndarray] = ImagePairs(
-        tuple(rig.cameras), rig.tracking.gap, TIMEOUT, pixels=lambda image: image
+        tuple(rig.cameras), rig.tracking.gap, _LAG, pixels=lambda image: image
     )
+    follower.pairs = pairs
     delays = rig.delays
     try:
         for camera, stamp, image, name in pictures:
@@ -149,7 +160,6 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
             if image.shape != (own.height, own.width):
                 raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
             ready = pairs.add(camera, stamp - delays[camera], image)
-            follower.notes = pairs.notes
             if pairs.restarts:
                 # The waiting images have the new time.
                 pairs.clear()

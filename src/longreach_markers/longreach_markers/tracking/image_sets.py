@@ -279,10 +279,12 @@ class ImagePairs(Generic[Picture]):
 
     @property
     def notes(self) -> list[str]:
-        """Images that repeat or precede the previous one, by camera, with a remedy."""
+        """Images that are not used, by camera, with the reason and a remedy."""
         kinds = {
             'repeated': 'repeat the previous one, pixel by pixel, with later stamps',
             'disordered': 'have stamps that are not later than the previous one',
+            'misdated': 'have stamps far from that of the previous one',
+            'late': 'come after later ones of other cameras',
         }
         return [
             f'{count} images of {name} {kind}: they are not used; check its driver, and how the'
