@@ -40,6 +40,9 @@ from longreach_dynamics.teleoperation import (
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 
+# The tip stops at this distance of a piston from the end of its stroke [m].
+_MARGIN = 0.01
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TeleoperationParameters(SticksParameters):
@@ -69,6 +72,35 @@ def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameter
     return load(TeleoperationParameters, file or installed)
 
 
+def _throttles(
+    extends: bool, load: float, cylinder: CylinderParameters, oil: OilParameters
+) -> tuple[tuple[float, float, float], ...]:
+    """
+    Return (D, R, L) of D = (R / a^2 + L) v^2 for the velocity v at an opening a under a load.
+
+    First with full chambers, then with one that cavitates: the faster one is the motion. D is at
+    most 0 where the load does not let the cylinder move; L is of the hoses behind the valve.
+    """
+    head, rod = cylinder.head_area, cylinder.rod_area
+    supply, tank, ratio = oil.supply_pressure, oil.tank_pressure, cylinder.valve.area_ratio
+    flow = oil.contraction**2 * 2.0 / oil.density
+    area = cylinder.valve.area * (1.0 if extends else cylinder.valve.retracting)
+    loss = cylinder.hose.loss(oil.contraction) if cylinder.hose else 0.0
+    if extends:
+        driving = supply * head - tank * rod - load
+        # Pressure drop across the rod side's orifice when the head side cavitates.
+        drop = (oil.vapour_pressure * head - load) / rod - tank
+        pushed, behind = rod, ratio * area
+    else:
+        driving = load + supply * rod - tank * head
+        drop = (load + oil.vapour_pressure * rod) / head - tank
+        pushed, behind = head, area
+    return (
+        (flow * driving, (head**3 + rod**3 / ratio**2) / area**2, loss * (head**3 + rod**3)),
+        (flow * drop, (pushed / behind) ** 2, loss * pushed**2),
+    )
+
+
 def opening_for_velocity(
     velocity: float, load: float, cylinder: CylinderParameters, oil: OilParameters
 ) -> float:
@@ -80,31 +112,21 @@ def opening_for_velocity(
     """
     if velocity == 0.0:
         return 0.0
-    head, rod = cylinder.head_area, cylinder.rod_area
-    supply, tank, ratio = oil.supply_pressure, oil.tank_pressure, cylinder.valve.area_ratio
-    flow = oil.contraction * math.sqrt(2.0 / oil.density)
-    area = cylinder.valve.area * (1.0 if velocity > 0.0 else cylinder.valve.retracting)
-    loss = cylinder.hose.loss(oil.contraction) if cylinder.hose else 0.0
-    throttled = head**3 + rod**3 / ratio**2
-    if velocity > 0.0:
-        driving = supply * head - tank * rod - load
-        # Pressure drop across the rod side's orifice when the head side cavitates.
-        drop = (oil.vapour_pressure * head - load) / rod - tank
-        pushed, behind = rod, ratio * area
-    else:
-        driving = load + supply * rod - tank * head
-        drop = (load + oil.vapour_pressure * rod) / head - tank
-        pushed, behind = head, area
     opening = 1.0
-    # Products: a power of a number too large is an exception.
-    left = flow**2 * driving - loss * (head**3 + rod**3) * (velocity * velocity)
-    if left > 0.0:
-        opening = abs(velocity) / area * math.sqrt(throttled / left)
-    if drop > 0.0:
-        needed = pushed * abs(velocity) / (flow * math.sqrt(drop))
-        if loss * (needed * needed) < 1.0:
-            opening = min(opening, needed / (behind * math.sqrt(1.0 - loss * (needed * needed))))
-    return math.copysign(min(opening, 1.0), velocity)
+    for drive, valve, hose in _throttles(velocity > 0.0, load, cylinder, oil):
+        # A product: the power of a number too large is an exception.
+        left = drive - hose * (velocity * velocity)
+        if left > 0.0:
+            opening = min(opening, abs(velocity) * math.sqrt(valve / left))
+    return math.copysign(opening, velocity)
+
+
+def _fastest(
+    extends: bool, load: float, cylinder: CylinderParameters, oil: OilParameters
+) -> float:
+    """Return the speed of a piston with its valve open [m/s]; 0 where the load is too large."""
+    throttles = _throttles(extends, load, cylinder, oil)
+    return max(math.sqrt(max(drive, 0.0) / (valve + hose)) for drive, valve, hose in throttles)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,13 +159,38 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
         if order.tip:
             e, angles = self.excavator, measured.angles[:2].tolist()
             rates = tip_rates((e.boom.length, e.arm.length), 0.0, angles, order.tip)[1:]
-            spools = self.spools_for((*rates.tolist(), 0.0), measured, state)
+            share = self._possible_share(rates.tolist(), measured, state)
+            spools = self.spools_for((*(share * rates).tolist(), 0.0), measured, state)
             # The bucket by its valve, as without tip control.
             return state.memory, ExcavatorCommand((*spools[:2], order.spools[2]))
         if order.rates:
             spools = self.spools_for(order.rates, measured, state)
             return state.memory, ExcavatorCommand(spools)
         return state.memory, ExcavatorCommand(order.spools)
+
+    def _possible_share(
+        self, rates: Sequence[float], measured: Measurement, state: OperatorState
+    ) -> float:
+        """
+        Return the largest share of rates [rad/s] that all joints can follow, at most 1.
+
+        One joint alone would move the tip elsewhere: it stops where a stroke ends.
+        """
+        e, share = self.excavator, 1.0
+        lengths, levers = (
+            found(measured.angles).tolist() for found in (e.linkage().lengths, e.linkage().levers)
+        )
+        for k, rate in enumerate(rates):
+            velocity, cylinder = levers[k] * rate, e.cylinders[k]
+            if velocity == 0.0:
+                continue
+            extends = velocity > 0.0
+            left = cylinder.extended - lengths[k] if extends else lengths[k] - cylinder.retracted
+            if left < _MARGIN:
+                return 0.0
+            fastest = _fastest(extends, state.memory[k], cylinder, e.oil)
+            share = min(share, fastest / abs(velocity))
+        return share
 
     def spools_for(
         self, rates: Sequence[float], measured: Measurement, state: OperatorState

@@ -20,6 +20,7 @@ from longreach_dynamics.teleoperation import (
     spool_of_opening,
     stick_curve,
 )
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
@@ -287,6 +288,27 @@ def test_under_tip_control_joint_d_moves_straight(parameters, excavator, axis, w
         # By feedforward alone, as velocities of the joints are.
         np.testing.assert_allclose(velocity, 0.4 * sign * np.array(way), atol=0.03)
         assert abs(rows[-1, 2] - rows[0, 2]) < 0.02, 'the bucket keeps its joint angle'
+
+
+@pytest.mark.parametrize(
+    ('pose', 'velocity', 'stops'),
+    [
+        ((40.0, -40.0, 0.0), 0.3, ARM),
+        ((58.0, -100.0, 0.0), 0.5j, BOOM),
+        ((35.0, -55.0, 0.0), 0.5, ARM),  # its valve is fully open before
+        ((-14.0, -80.0, 54.0), 0.1 - 0.8j, ARM),  # the boom's is
+    ],
+)
+def test_the_tip_keeps_its_line_where_a_valve_or_a_stroke_ends(station, pose, velocity, stops):
+    excavator, tip = station.excavator, (velocity.real, 0.0, velocity.imag)
+    rows = drive(station, Order((0.0, 0.0, 0.0), tip=tip), pose, seconds=4.0)
+    place = pin_places(excavator, rows[:, :RATE])[:, 2]
+    along = (place - place[0]) * abs(velocity) / velocity
+    # The machine swings on its oil when it starts and stops.
+    assert np.abs(along.imag).max() < 0.15
+    assert along[-50:].real.mean() > along.real.max() - 0.1
+    rest = rows[-50:, stops].mean()
+    assert np.abs(excavator.joint_limits()[stops] - rest).min() < 0.03
 
 
 def test_under_tip_control_the_bucket_has_its_valve(parameters, excavator):
