@@ -224,6 +224,32 @@ def test_pose_keeps_what_else_is_in_a_rig_file(capsys, folder):
     assert out.read_text() == text
 
 
+def test_pose_keeps_the_side_of_a_plane_and_says_that_it_keeps_a_plane(capsys, folder):
+    out, file = folder / 'rig.yaml', folder / 'reference_example.yaml'
+    words = ('pose', file, '--marker', 'a=0.15', '--out')
+    printed(capsys, *words, folder / 'new.yaml')
+    # The offset of a marker is along the normal of the file, which may be the opposite one.
+    out.write_text('plane: {normal: [0, -1, 0], offset: 0.0}\n')
+    found, _ = printed(capsys, *words, out)
+    planes = [load_rig(name).plane for name in (folder / 'new.yaml', out)]
+    for values in (planes[1].normal, found['plane']['normal']):
+        np.testing.assert_array_equal(values, -planes[0].normal)
+    np.testing.assert_array_equal(planes[1].centroid, planes[0].centroid)
+    away = np.random.default_rng(1).normal(size=(4, 3))
+    np.testing.assert_allclose(planes[1].distance(away), -planes[0].distance(away), atol=1e-12)
+    spreads = []
+    for plane in planes:
+        turned = (away - plane.centroid) @ np.cross(plane.axes, plane.normal).T
+        J = np.column_stack([turned, -np.ones(len(away))])
+        spreads.append(J @ plane.covariance @ J.T)
+    np.testing.assert_allclose(spreads[1], spreads[0], rtol=1e-9)
+    file.write_text(file.read_text().replace('in_plane: true', 'in_plane: false'))
+    found, warned = printed(capsys, *words, out)
+    assert found['warnings'] == [warned[-1].removeprefix('longreach vision: ')]
+    assert f'the plane of {out} is unchanged' in warned[-1]
+    np.testing.assert_array_equal(load_rig(out).plane.normal, planes[1].normal)
+
+
 LAYOUT = 'rig.yaml: the layout of this file does not allow'
 
 

@@ -252,6 +252,16 @@ class PlaneFit(NamedTuple):
     residuals: np.ndarray  # (n,) distances of the points along the normal [m]
     rms: float  # of the residuals over n - 3 degrees of freedom [m]; NaN for three points
 
+    def turned(self) -> PlaneFit:
+        """Return the same plane with the opposite normal."""
+        old, covariance = self.plane, self.plane.covariance
+        if covariance is not None:
+            # The second axis turns with the normal, the first one does not.
+            signs = np.array([1.0, -1.0, -1.0])
+            covariance = covariance * np.outer(signs, signs)
+        plane = Plane(-old.normal, -old.offset, covariance, old.centroid)
+        return PlaneFit(plane, -self.residuals, self.rms)
+
 
 def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from longreach_dynamics.errors import InputError
@@ -27,6 +29,28 @@ _ENTRIES = [field.name for field in dataclasses.fields(Rig)]
 _POSED = ('calibration', 'position', 'orientation', 'covariance')
 _UNITS = 'positions [m], orientations x y z w; covariances by rows, rotations [rad] first'
 _LONGEST = {'delay': LONGEST_DELAY, 'line_time': LONGEST_LINE}
+
+
+def adapted(out: Path, found: Localisation) -> Localisation:
+    """
+    Return what fits an existing rig file: the side to which its normal points stays.
+
+    Offsets of its markers are along the normal. If only the file has a plane, a warning is added.
+    """
+    old = _entries_of(out).get('plane')
+    if not isinstance(old, dict):
+        return found
+    if found.plane is None:
+        warning = (
+            f'the plane of {out} is unchanged: no points have in_plane; if the new poses are in'
+            ' another world, mark three or more with in_plane: true'
+        )
+        return dataclasses.replace(found, warnings=(*found.warnings, warning))
+    # What is wrong with the old plane does not matter.
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        if np.array(old['normal'], dtype=np.float64) @ found.plane.plane.normal < 0.0:
+            return dataclasses.replace(found, plane=found.plane.turned())
+    return found
 
 
 def write_localisation(

@@ -30,7 +30,7 @@ from longreach_tools.output import (
     writing,
 )
 from longreach_vision.commands.arguments import READING, add_options, add_rig, warn
-from longreach_vision.commands.rig_files import write_localisation
+from longreach_vision.commands.rig_files import adapted, write_localisation
 
 # Of a camera, in the order of the output.
 _INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
@@ -261,6 +261,8 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         found = localise(reference, cameras)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
+    if out is not None:
+        found = adapted(out, found)
     text = _pose_text(found)
     if out is not None and write_localisation(out, found, reference, file, arguments.marker):
         text += f'\n\n{out} contains an example marker; replace it by your markers'
