@@ -153,8 +153,15 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
     assert columns['one.top_v'][0] == pytest.approx(expected[1], abs=0.5)
     text = 'images of 2 cameras, allowed: of one, or of left, right, top'
     refused(text, *words[:3], *words[4:])
-    alone = printed(capsys, 'track', sources[2], *words[4:6], '--camera', 'top')
+    words = *words[4:6], '--camera', 'top', '--csv', tmp_path / 'top.csv'
+    alone = printed(capsys, 'track', sources[2], *words, '--bag', tmp_path / 'top')
     assert [one['camera'] for one in alone['cameras']] == ['top']
+    # The bit of a camera is that of its place in the rig, not in what was tracked.
+    table = read_table(tmp_path / 'top.csv', gaps=True)
+    tracks = read_tracks(tmp_path / 'top', cameras=THREE)
+    for found in (table['one.cameras'], tracks.column('one', 'cameras')):
+        assert set(found) == {4.0}
+    assert tuple(table) == tracks.columns
     few = *sources[:2], '--rig', scene / 'rig.yaml'
     refused(text, 'sync', *few)
     refused('left is no bag; give a bag', 'sync', *few[:1], *few[2:])

@@ -102,14 +102,15 @@ def track_markers(
     total: int | None,
     path: MarkerPath | None,
     sources: Sequence[ImageSource | BagImages] = (),
+    known: Iterable[str] = (),
 ) -> None:
-    """Track markers, and write and print the results."""
+    """Track markers, and write and print the results; ``known``: cameras of the rig's file."""
     rows: list[list[float]] = []
     bodies = tuple(body.name for body in rig.bodies)
     reasons: dict[str, list[str]] = {name: [] for name in (*rig.names, *bodies)}
     first: ImageSet[np.ndarray] | None = None
     counts = dict.fromkeys(rig.cameras, 0)
-    cameras = cameras_of(rig.cameras)
+    cameras = cameras_of(known or rig.cameras)
     follower, sightings = Follower(rig), Sightings(rig)
     problems: list[LongreachError | InputError] = []
     with contextlib.ExitStack() as stack:

@@ -120,14 +120,14 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
 
 def _run_track(arguments: argparse.Namespace) -> None:
     """Run ``track``."""
-    rig = rig_of(arguments)
-    path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
+    whole = rig_of(arguments)
+    path = None if arguments.truth is None else _with_all(whole.names, arguments.truth)
     with contextlib.ExitStack() as stack:
-        rig, images, total, sources = _opened(stack, arguments, rig)
+        rig, images, total, sources = _opened(stack, arguments, whole)
         read = [*rig_files(arguments), *arguments.recording, arguments.truth]
         read += [file for source in sources for file in source.files]
         targets = Targets(arguments, rig.names, read)
-        track_markers(targets, rig, images, total, path, sources)
+        track_markers(targets, rig, images, total, path, sources, whole.cameras)
 
 
 def _opened(
