@@ -115,7 +115,7 @@ def _run_design(arguments: argparse.Namespace) -> None:
                 ' step per cycle.'
             ),
             (
-                'These are for the exact motion over a cycle, and stable for any crane;'
+                'These are for the exact motion over a cycle, with which the loop is stable;'
                 f' h differs by up to {100.0 * deviation:.3g} %.'
             ),
             '',

@@ -4,8 +4,8 @@ Design of the digital controller: observer and regulator matrices for any crane.
 The method of C13R, LQR and pole placement in continuous time and one explicit Euler step per
 cycle, yields the printed matrices. For a longer cycle or another crane that loop may be unstable.
 Here the exact discretisation of the linear model is used, so that the separation principle holds
-and the loop is stable for every crane and cycle time. Input is the desired force, the position of
-the car the only measurement.
+and the loop is stable for every crane and cycle time, up to rounding: a loop that rounding makes
+unstable is refused. Input is the desired force, the position of the car the only measurement.
 
 SciPy is imported where it is used: without it a controller with the printed matrices starts half a
 second earlier.
@@ -13,6 +13,7 @@ second earlier.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ def design_sampled_regulator(
 
     ``state_weights`` are Q (5, 5) or its diagonal, ``effort_weight`` is R. Cost and motion over a
     cycle are integrated exactly (C. F. Van Loan, IEEE Trans. Automatic Control 23, 1978).
-    InputError when the weights leave a state uncontrolled.
+    InputError when the weights leave a state uncontrolled, or rounding does.
     """
     from scipy import linalg
 
@@ -90,12 +91,19 @@ def design_sampled_regulator(
     F[:5, :5], F[:5, 5] = A, b
     W = linalg.block_diag(np.diag(Q) if Q.ndim == 1 else Q, effort_weight)
     blocks = np.block([[-F.T, W], [np.zeros((6, 6)), F]])
-    exponential = linalg.expm(sample_time * blocks)
-    cost = exponential[6:, 6:].T @ exponential[:6, 6:]
-    Phi, gamma = exponential[6:11, 6:11], exponential[6:11, 11:]
+    # Blocks grow with exp(rate T), and rounding with them: a part of a long cycle, then doubled.
+    halvings = max(0, math.frexp(sample_time * np.abs(linalg.eigvals(A)).max())[1])
+    exponential = linalg.expm(sample_time / 2**halvings * blocks)
+    motion = exponential[6:, 6:]
+    cost = motion.T @ exponential[:6, 6:]
+    for _ in range(halvings):
+        cost += motion.T @ cost @ motion
+        cost = 0.5 * (cost + cost.T)
+        motion = motion @ motion
+    Phi, gamma = motion[:5, :5], motion[:5, 5:]
     try:
         X = linalg.solve_discrete_are(Phi, gamma, cost[:5, :5], cost[5:, 5:], s=cost[:5, 5:])
-    except np.linalg.LinAlgError as error:
+    except (np.linalg.LinAlgError, ValueError) as error:
         raise _not_stabilising(Q, effort_weight) from error
     h = np.linalg.solve(cost[5:, 5:] + gamma.T @ X @ gamma, gamma.T @ X @ Phi + cost[:5, 5:].T)[0]
     if np.abs(linalg.eigvals(Phi - gamma * h)).max() >= 1.0 - 1e-9:
@@ -127,14 +135,26 @@ def design_sampled_observer(
 def design_controller(
     crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
 ) -> ControllerMatrices:
-    """Design observer and regulator; V gives a static gain of 1 from set point to car."""
+    """
+    Design observer and regulator; V gives a static gain of 1 from set point to car.
+
+    InputError where no design is possible, or rounding makes the loop unstable.
+    """
     T = controller.sample_time
     scale = swing_frequency(crane)
     poles = scale * np.array([complex(*pole) for pole in design.observer_poles])
     M, b, d = design_sampled_observer(crane, T, poles, controller.output)
     h = design_sampled_regulator(crane, T, np.array(design.state_weights), design.effort_weight)
     # x = (0, x_c, 0, 0, 0) is an equilibrium, so u = 0 is required at x_c = w: V = h_2.
-    return ControllerMatrices(M, b, d, h, float(h[1]))
+    matrices = ControllerMatrices(M, b, d, h, float(h[1]))
+    largest = np.abs(closed_loop_poles(crane, T, matrices, controller.output)).max()
+    if not largest < 1.0:
+        raise InputError(
+            f'the loop designed for sample_time = {T:g} s has a pole of magnitude {largest:.6g},'
+            ' allowed: less than 1; for this crane rounding spoils the design: take another'
+            ' sample_time, or other observer_poles'
+        )
+    return matrices
 
 
 def _motion_over_a_cycle(
@@ -155,7 +175,8 @@ def _placed(A: np.ndarray, c: np.ndarray, poles: np.ndarray) -> np.ndarray:
     except ValueError as error:
         raise InputError(
             f'observer_poles: {np.round(poles, 6).tolist()} cannot be placed: {error};'
-            ' allowed with one measurement: five different poles'
+            ' allowed with one measurement: five different poles; over a long sample_time all are'
+            ' about 0'
         ) from error
 
 
@@ -164,7 +185,7 @@ def _not_stabilising(Q: np.ndarray, effort_weight: float) -> InputError:
     weights = (np.diag(Q) if Q.ndim == 2 else Q).tolist()
     return InputError(
         f'state_weights = {weights} with effort_weight = {effort_weight} give no stabilising'
-        ' regulator; weigh the car position with more than 0'
+        ' regulator; weigh the car position with more than 0, or take another sample_time'
     )
 
 

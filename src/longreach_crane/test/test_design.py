@@ -7,7 +7,7 @@ library does not use; stability by the exactly sampled closed loop of plant and 
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
+from scipy.linalg import expm, solve_discrete_are
 from scipy.signal import place_poles
 
 from longreach_crane.design import (
@@ -199,6 +199,41 @@ def test_design_stabilises_every_crane(length, sample_time, masses, output, mach
     assert radius < np.exp(-sample_time / 90.0)
     poles = closed_loop_poles(crane, sample_time, m, output)
     assert np.abs(poles).max() == pytest.approx(radius, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('cycle', 'changes'),
+    [(1.0, {}), (10.0, {}), (0.1, {'motor_rate': 100.0}), (0.02, {'car_friction': 5000.0})],
+)
+def test_a_cycle_may_be_long_for_the_fastest_motion(cycle, changes, machinery):
+    crane, design = machinery.crane.replace(**changes), machinery.design
+    controller = machinery.controller.replace(sample_time=cycle)
+    m = design_controller(crane, controller, design)
+    assert spectral_radius(crane, cycle, m) < np.exp(-cycle / 90.0)
+    # The gain is that of the cost over the whole cycle, integrated by parts of it.
+    weights, parts = np.array(design.state_weights), 1000
+    A, b = sampled(crane, cycle / parts)
+    step = np.zeros((6, 6))
+    step[:5, :5], step[:5, 5], step[5, 5] = A, b, 1.0
+    cost, motion = np.zeros((6, 6)), np.eye(6)
+    W = np.diag([*weights, design.effort_weight]) / parts * cycle
+    for _ in range(parts):
+        after = step @ motion
+        cost += 0.5 * (motion.T @ W @ motion + after.T @ W @ after)
+        motion = after
+    Phi, gamma = motion[:5, :5], motion[:5, 5:]
+    X = solve_discrete_are(Phi, gamma, cost[:5, :5], cost[5:, 5:], s=cost[:5, 5:])
+    h = (gamma.T @ X @ Phi + cost[5:, :5]) / (cost[5, 5] + gamma.T @ X @ gamma)
+    assert m.h == pytest.approx(h[0], rel=1e-3, abs=1e-3 * np.abs(h).max())
+
+
+def test_a_loop_that_rounding_makes_unstable_is_refused(machinery):
+    # The car stops within a cycle: its velocity is not observed, and needs no observer.
+    crane, controller = machinery.crane.replace(car_friction=5000.0), machinery.controller
+    with pytest.raises(
+        InputError, match=r'sample_time = 0.1 s has a pole of magnitude .* allowed'
+    ):
+        design_controller(crane, controller.replace(sample_time=0.1), machinery.design)
 
 
 @pytest.mark.parametrize(
