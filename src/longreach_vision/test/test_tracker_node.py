@@ -581,6 +581,18 @@ def test_tracks_go_on_with_other_intrinsics(start: Start, how: str) -> None:
         assert abs(one.triangulated.x - place[0]) < 5e-3
 
 
+def test_time_that_goes_back_with_other_intrinsics_is_noticed(start: Start) -> None:
+    tracker = start(calibration='topic', lossless='true')
+    for first, fx in ((100, CAMERA.fx), (0, CAMERA.fx + 0.01)):
+        for side in SIDES:
+            tracker.send_info(side, CAMERA.replace(fx=fx))
+        tracker.bench.settle()
+        tracker.send(shots(3, first=first))
+    tracker.says('time went back to 0.')
+    tracker.heard(6)
+    tracker.are_at(tracker.markers, 2e-3)
+
+
 def test_camera_infos_that_cannot_be_used_are_said(start: Start) -> None:
     tracker = start(calibration='topic', lossless='true')
     message = conversions.size_to_info(320, 240, Time(), 'left_camera_optical')

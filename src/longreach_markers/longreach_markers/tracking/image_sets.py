@@ -121,8 +121,7 @@ class _Queue(Generic[Picture]):
         return -_JUMP < stamp - self.last <= ahead
 
     def clear(self) -> None:
-        """Clear images and times."""
-        self.waiting.clear()
+        """Clear times and the latest image."""
         self.intervals.clear()
         self.last = self.pixels = None
 
@@ -256,11 +255,17 @@ class ImagePairs(Generic[Picture]):
             sets.append(ready)
         return sets
 
+    def drop(self) -> None:
+        """Drop waiting images; times stay, so that others are still seen to go back."""
+        for queue in self._queues.values():
+            queue.waiting.clear()
+            queue.leave_out()
+
     def clear(self) -> None:
         """Clear waiting images and times."""
+        self.drop()
         for queue in self._queues.values():
             queue.clear()
-            queue.leave_out()
         self._newest = None
 
     @property

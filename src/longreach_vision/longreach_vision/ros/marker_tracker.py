@@ -127,7 +127,7 @@ class MarkerTracker:
     def _on_change(self, is_known: bool) -> None:
         """Continue with new intrinsics of a camera; images waiting are of the old ones."""
         if is_known:
-            self._pairs.clear()
+            self._pairs.drop()
         if self._follower is not None:
             self._follower.tracker.use(self._known_rig())
             self._judge = CameraJudge(self._known_rig(), time.monotonic())
