@@ -28,7 +28,6 @@ from longreach_excavator.scenario import (
     Scenario,
     dig_scenario,
 )
-from longreach_excavator.simulation import simulate
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.statics import standing
 from longreach_excavator.step_study import COHESIONS, STEPS, step_study
@@ -144,7 +143,8 @@ def _run_forces(arguments: argparse.Namespace) -> None:
     scenario = dig_scenario(
         cohesion=arguments.cohesion, duration=MEASURED_TIME, depth=arguments.depth
     )
-    run = simulate(machine_of(EXCAVATOR, arguments), scenario)
+    run = EXCAVATOR.simulate(machine_of(EXCAVATOR, arguments), scenario, ExcavatorOptions())
+    run.check()
     times = run.column('time')
     computed = run.stack([f'pin_force_{name}' for name in CYLINDERS])
     measured = printed_forces().at(times)
@@ -170,6 +170,8 @@ def _run_forces(arguments: argparse.Namespace) -> None:
         np.column_stack([times, computed, measured]),
         lambda file: figures.draw_forces(file, times, computed, measured),
     )
+    for warning in run.warnings():
+        _say(warning)
 
 
 def _run_steps(arguments: argparse.Namespace) -> None:

@@ -41,6 +41,16 @@ def test_a_cohesion_in_kilopascals_is_warned_of(capsys):
     assert 'the cohesion is 17 Pa, in Pa, not kPa' in done.err
 
 
+def test_forces_says_what_dig_says(capsys):
+    words = ('--depth', 'swing', '--cohesion', 17000)
+    dug = Outcome(capsys, 'excavator', 'dig', *words, '--duration', 6)
+    done = Outcome(capsys, 'excavator', 'forces', *words)
+    assert (done.code, done.err) == (0, dug.err)
+    assert "assumes the bucket's joint D at rest" in done.err
+    heavy = ('--set', 'gravity=100', '--set', 'boom.mass=1000000')
+    Outcome(capsys, 'excavator', 'forces', *heavy).refused('runs away in the step at', code=1)
+
+
 def test_printed_forces_have_a_row_for_each_step(capsys, tmp_path):
     words = ('dig', '--mode', 'printed', '--csv', tmp_path / 'dug.csv')
     assert Outcome(capsys, 'excavator', *words).code == 0
