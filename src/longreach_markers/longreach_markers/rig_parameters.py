@@ -17,7 +17,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load_yaml, quantity
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
 
-# Names are used in topics and columns; those of cameras are namespaces.
+# Names of markers are in columns and frames; those of cameras and bodies also in topics.
 _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
 CAMERA_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]{0,59}')
 # The first two cameras by convention, and the largest number of cameras: of the bits in
@@ -243,8 +243,10 @@ class Body(Parameters):
 
     def check(self) -> None:
         """Raise InputError for an invalid name, and markers that do not determine a pose."""
-        if not _NAME.fullmatch(self.name):
-            raise InputError(f'name = {self.name!r}, allowed: letters, digits, _ and -')
+        if not CAMERA_NAME.fullmatch(self.name):
+            raise InputError(
+                f'name = {self.name!r}, allowed: a letter, then letters, digits and _, up to 60'
+            )
         names = [marker.name for marker in self.markers]
         if len(names) < LEAST_MARKERS:
             raise InputError(
