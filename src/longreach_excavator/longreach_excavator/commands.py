@@ -40,6 +40,7 @@ from longreach_tools.machine_command import (
     machine_of,
     options_of,
     run_scenario,
+    say_unused,
 )
 from longreach_tools.options import add_results
 from longreach_tools.output import add_format, report_study, summary_table, table
@@ -132,6 +133,7 @@ def _run_dig(arguments: argparse.Namespace) -> int:
             raise InputError(f'--flow {a.flow:g} L/min: {error}') from error
     forces = '' if a.forces is None else str(a.forces)
     scenario = dig_scenario(a.mode, a.cohesion, a.duration, forces, a.pose, a.depth, a.held)
+    say_unused(EXCAVATOR, arguments, excavator, scenario)
     options = options_of(arguments, ExcavatorOptions)
     if arguments.sample_time is None and arguments.mode != 'hydraulic':
         # With prescribed forces the sweep takes 0.125 s.
@@ -143,7 +145,9 @@ def _run_forces(arguments: argparse.Namespace) -> None:
     scenario = dig_scenario(
         cohesion=arguments.cohesion, duration=MEASURED_TIME, depth=arguments.depth
     )
-    run = EXCAVATOR.simulate(machine_of(EXCAVATOR, arguments), scenario, ExcavatorOptions())
+    excavator = machine_of(EXCAVATOR, arguments)
+    say_unused(EXCAVATOR, arguments, excavator, scenario)
+    run = EXCAVATOR.simulate(excavator, scenario, ExcavatorOptions())
     run.check()
     times = run.column('time')
     computed = run.stack([f'pin_force_{name}' for name in CYLINDERS])

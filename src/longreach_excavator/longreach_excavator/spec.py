@@ -97,6 +97,12 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         """Return the scenario of a file."""
         return load_scenario(file, parameters, getattr(options, 'step', STEP))
 
+    def with_scenario(
+        self, parameters: ExcavatorParameters, scenario: Scenario
+    ) -> ExcavatorParameters:
+        """Return the excavator with the cohesion of a scenario."""
+        return scenario.excavator(parameters)
+
     def check(self, scenario: Scenario, options: ExcavatorOptions) -> None:
         """Raise InputError for an interval of rows too long to detect the end of the sweep."""
         longest = _LONGEST_SAMPLE[scenario.mode]

@@ -29,11 +29,24 @@ def test_dig_as_json(capsys):
     assert found['energy_error'] < 1e-6
 
 
-def test_a_value_that_the_scenario_sets_is_said(capsys):
-    words = ('run', 'dig_17kpa', '--duration', 0.1, '--set')
-    done = Outcome(capsys, 'excavator', *words, 'soil.cohesion=40000')
-    assert done.err.endswith('--set soil.cohesion has no effect: the scenario sets it\n')
-    assert 'no effect' not in Outcome(capsys, 'excavator', *words, 'soil.law=zelenin').err
+@pytest.mark.parametrize(
+    'words',
+    [
+        ('run', 'dig_17kpa', '--duration', 0.1),
+        ('dig', '--cohesion', 17000, '--duration', 0.1),
+        ('forces', '--cohesion', 17000),
+        ('linearize', '--time', 0.1),
+        ('fmu', '--out', 'dig.fmu'),
+        ('sweep', 'scenario.cohesion', '1e4:2e4:2', '--duration', 0.05, '--processes', 1),
+    ],
+)
+def test_a_value_that_the_scenario_sets_is_said(capsys, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    done = Outcome(capsys, 'excavator', *words, '--set', 'soil.cohesion=40000')
+    assert done.err.count('--set soil.cohesion has no effect: the scenario sets it\n') == 1
+    if words[0] == 'run':
+        done = Outcome(capsys, 'excavator', *words, '--set', 'soil.law=zelenin')
+        assert 'no effect' not in done.err
 
 
 def test_a_cohesion_in_kilopascals_is_warned_of(capsys):

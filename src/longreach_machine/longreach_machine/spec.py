@@ -94,6 +94,10 @@ class MachineSpec(Generic[P, S, O]):
         """Return the scenario of a file."""
         return cast('S', load(self.scenarios, file))
 
+    def with_scenario(self, parameters: P, scenario: S) -> P:
+        """Return the parameters with those values that a scenario sets in their place."""
+        return parameters
+
     def rest(self, parameters: P, /) -> S:
         """Return the scenario of a node without a file: the machine rests."""
         return cast('S', self.scenarios())

@@ -32,7 +32,7 @@ from longreach_tools.options import add_file as add_file_option
 from longreach_tools.output import check_output, check_places, writing
 from longreach_tools.poses import radians_of
 from longreach_tools.run_figure import draw_run
-from longreach_tools.sweeps import Measured, add_design, run_sweep
+from longreach_tools.sweeps import Measured, add_design, design_of, run_sweep
 
 Spec = MachineSpec[Any, Any, Any]
 P = TypeVar('P')
@@ -197,7 +197,24 @@ def machine_of(
 def case_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> tuple[Any, Any]:
     """Return machine and scenario of ``--file``, ``--scenario`` and ``--set``."""
     machine = _machine_of(spec, arguments, options)
-    return machine, _scenario_of(spec, arguments, machine, options)
+    scenario = _scenario_of(spec, arguments, machine, options)
+    say_unused(spec, arguments, machine, scenario)
+    return machine, scenario
+
+
+def say_unused(spec: Spec, arguments: argparse.Namespace, machine: Any, scenario: Any) -> None:
+    """Print which values of ``--set`` have no effect, as the scenario sets others."""
+    used = spec.with_scenario(machine, scenario)
+    for path, value in _changes(arguments):
+        if path.startswith(_SCENARIO):
+            continue
+        # Not where a later --set has changed it again.
+        has = [one.with_value(path, value) == one for one in (machine, used)]
+        if has == [True, False]:
+            print(
+                f'longreach {spec.name}: --set {path} has no effect: the scenario sets it',
+                file=sys.stderr,
+            )
 
 
 def _machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
@@ -319,18 +336,7 @@ def run_scenario(
     spec.check(scenario, options)
     run = spec.simulate(machine, scenario, options)
     check_curves(spec.panels, run.columns)
-    code = report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
-    for path, value in _changes(arguments):
-        if path.startswith(_SCENARIO) or not isinstance(run.parameters, type(machine)):
-            continue
-        # Not where a later --set has changed it again.
-        has = [one.with_value(path, value) == one for one in (machine, run.parameters)]
-        if has == [True, False]:
-            print(
-                f'longreach {spec.name}: --set {path} has no effect: the scenario sets it',
-                file=sys.stderr,
-            )
-    return code
+    return report_run(arguments, spec.name, run, functools.partial(draw_run, spec), title)
 
 
 def _files(*read: Any) -> list[str]:
@@ -377,6 +383,10 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
         return _SCENARIO, place_of(scenario, path.removeprefix(_SCENARIO))
 
     job_of = functools.partial(_job_of, spec, machine, options, base)
+    if base.set:
+        swept, design = design_of(arguments, place)
+        first = job_of(dict(zip(swept, design.min(0).tolist(), strict=True)))
+        say_unused(spec, arguments, first.machine, first.scenario)
     return run_sweep(spec.name, arguments, spec.results, job_of, _measure, series, place)
 
 
