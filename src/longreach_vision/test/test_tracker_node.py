@@ -555,6 +555,8 @@ def test_tracks_go_on_with_other_intrinsics(start: Start, how: str) -> None:
         return first + shift, 0.0 * first
 
     own = placed(rig(), first)
+    for side in SIDES:
+        own = with_camera(own, side, line_time=1e-5, calibration_deviation=0.1)
     told = {'calibration': 'topic', 'lossless': 'true', 'start_window': 20.0, 'timeout': 0.2}
     tracker = start(own, **told)
     sides = SIDES[:1] if how == 'late' else SIDES
@@ -571,6 +573,11 @@ def test_tracks_go_on_with_other_intrinsics(start: Start, how: str) -> None:
         own = own.scaled(1.5)
         for side in SIDES:
             tracker.send_info(side, CAMERA.scaled(1.5))
+        for side in SIDES:
+            tracker.says(f'camera_info of {side} has 480 x 360 px, the rig 320 x 240 px')
+            known = tracker.node._tracker.intake.cameras()[side]
+            for what in ('line_time', 'calibration_deviation'):
+                assert getattr(known, what) == pytest.approx(getattr(own.cameras[side], what))
     if how != 'late':
         tracker.says('camera_info of left has changed: tracking continues')
     tracker.bench.settle()

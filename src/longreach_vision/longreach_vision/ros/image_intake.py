@@ -23,6 +23,8 @@ from longreach_vision.ros.node_parameters import TrackerParameters
 _EARLY = 6
 # Least time between warnings of one kind [s of wall time].
 _WARNINGS = 2.0
+# Relative change of the focal length, other than that of the height, of images that were cut.
+_CUT = 0.1
 
 
 class LimitedWarnings:
@@ -80,7 +82,7 @@ class ImageIntake:
     def cameras(self) -> dict[str, MountedCamera]:
         """Return the cameras of the rig with the current intrinsics."""
         return {
-            name: dataclasses.replace(one, camera=self._known.get(name, one.camera))
+            name: _with_intrinsics(one, self._known.get(name, one.camera))
             for name, one in self._mounted.items()
         }
 
@@ -99,6 +101,14 @@ class ImageIntake:
         if is_known:
             self._logger.info(f'camera_info of {camera} has changed: tracking continues with it')
         self._known[camera] = found
+        own = self._mounted[camera].camera
+        if (found.width, found.height) != (own.width, own.height):
+            self._warn(
+                f'size {camera}',
+                f'camera_info of {camera} has {found.width} x {found.height} px, the rig'
+                f' {own.width} x {own.height} px: windows and given pixels are those of the rig;'
+                ' if images were resized, set scale',
+            )
         self._changed(is_known)
         early, self._early = self._early, []
         for image in early:
@@ -148,3 +158,17 @@ class ImageIntake:
         self.heard = time.monotonic()
         self._count(camera, False)
         self._warn(f'image {camera}', f'{self.topics[camera]}: {text}')
+
+
+def _with_intrinsics(mounted: MountedCamera, camera: Camera) -> MountedCamera:
+    """Return a camera of the rig with other intrinsics, those of resized images too."""
+    ratio = camera.height / mounted.camera.height
+    # A part of the image has the focal length of the whole.
+    if abs(camera.fy / mounted.camera.fy / ratio - 1.0) > _CUT:
+        ratio = 1.0
+    return dataclasses.replace(
+        mounted,
+        camera=camera,
+        line_time=mounted.line_time / ratio,
+        calibration_deviation=mounted.calibration_deviation * ratio,
+    )
