@@ -16,7 +16,7 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, SIZE, SOIL, SPOOL, WORK
 from longreach_excavator.observation import NOTHING, energy, observe
-from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
 
@@ -105,18 +105,19 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return float(np.interp(sweep, swept[k - 1 : k + 1], times[k - 1 : k + 1]))
 
     def stalled(self) -> bool:
-        """Return whether the bucket is driven but at rest at the end, short of the sweep."""
+        """Return whether the bucket is driven but rests at the end, at no end of its stroke."""
         times, swept = self.column('time'), self.column('swept')
         begin = times[-1] - _STALL_TIME
         # The interval of rows may be longer.
         last = np.append(swept[times >= begin], np.interp(begin, times, swept))
-        dead_band = self.parameters.cylinders[CYLINDERS.index('bucket')].valve.dead_band
-        is_open = self.column('spool_bucket')[-1] > dead_band
+        bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
+        is_open = self.column('spool_bucket')[-1] > bucket.valve.dead_band
         return bool(
             self.time_to_sweep() is None
             and (is_open or self.machine.scenario.is_driven)
             and times[-1] >= 2.0 * _STALL_TIME
             and np.ptp(last) < _STALL_ANGLE
+            and not self._at_stops(bucket)[-1]
         )
 
     def bucket_joint(self) -> np.ndarray:
@@ -126,12 +127,13 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
     def stopped(self) -> tuple[str, ...]:
         """Return the names of the cylinders that reached an end of their stroke."""
-        return tuple(
-            c.name
-            for c in self.parameters.cylinders
-            if self.column(f'length_{c.name}').min() < c.retracted - _ROUNDING
-            or self.column(f'length_{c.name}').max() > c.extended + _ROUNDING
-        )
+        return tuple(c.name for c in self.parameters.cylinders if self._at_stops(c).any())
+
+    def _at_stops(self, cylinder: CylinderParameters) -> np.ndarray:
+        """Return in which rows a cylinder is beyond an end of its stroke."""
+        lengths = self.column(f'length_{cylinder.name}')
+        low, high = cylinder.retracted - _ROUNDING, cylinder.extended + _ROUNDING
+        return np.asarray((lengths < low) | (lengths > high))
 
     def energy_error(self) -> float:
         """

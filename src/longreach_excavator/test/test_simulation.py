@@ -246,6 +246,15 @@ def test_bucket_on_its_way_has_not_stalled(excavator):
             assert result.stalled() == stalled
 
 
+def test_a_bucket_at_the_end_of_its_stroke_has_not_stalled(excavator):
+    curl = (ValveCommand(0.0, (0.0, 0.0, 1.0)),)
+    scenario = Scenario(duration=3.0, pose='tucked', soil=False, valve_commands=curl)
+    result = simulate(excavator, scenario)
+    assert result.stopped() == ('bucket',)
+    assert np.ptp(result.column('swept')[-101:]) < np.radians(0.5)
+    assert not result.stalled()
+
+
 @pytest.mark.parametrize('scale', [0.5, 2.0])
 def test_machine_of_another_size_is_slower_in_proportion(excavator, resized, scale):
     """Without gravity and soil, lengths and times scale alike; pressures and speeds stay."""
