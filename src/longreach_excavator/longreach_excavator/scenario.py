@@ -43,8 +43,9 @@ FIXED_DEPTHS = ('surface', 'swing')
 DEPTHS = (*FIXED_DEPTHS, 'terrain')
 # Rotation of the thesis' bucket in the soil (4.3) [deg].
 SWEEP_DEG = 108.9
-# Number of angles per joint for the reach of the tooth; margin of the ground beyond it [m].
-_POSES, _BEYOND = 25, 1.0
+# Number of angles per joint for the reach of the tooth; margins of the ground beyond where it cuts
+# and where soil falls from it [m].
+_POSES, _BEYOND, _HEAP = 25, 1.0, 0.5
 # Of a surface that was rounded [m].
 _ROUNDING = 1e-3
 
@@ -168,7 +169,7 @@ class Scenario(Parameters):
         return self._joint_height(excavator) if self.depth == 'swing' else np.nan
 
     def terrain_span(self, excavator: ExcavatorParameters) -> tuple[float, float] | None:
-        """Return the interval in x that the tooth can reach [m]; None without terrain."""
+        """Return the interval in x of the ground, all that is in reach [m]; None: no terrain."""
         if not self.soil or self.depth != 'terrain':
             return None
         axes = [np.linspace(low, high, _POSES) for low, high in excavator.joint_limits()]
@@ -181,7 +182,9 @@ class Scenario(Parameters):
                 f'surface = {surface:g} m is out of reach, allowed with depth: terrain: above'
                 f' {tooth.imag.min():.4g} m'
             )
-        return float(below.min()) - _BEYOND, float(below.max()) + _BEYOND
+        # Soil is dumped from above, which in a pit is farther than the tooth reaches the ground.
+        low = min(below.min() - _BEYOND, tooth.real.min() - _HEAP)
+        return float(low), float(max(below.max() + _BEYOND, tooth.real.max() + _HEAP))
 
     def _joint_height(self, excavator: ExcavatorParameters) -> float:
         """Return the height of the bucket's joint at time 0, z [m]."""

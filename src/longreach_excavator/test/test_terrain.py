@@ -28,6 +28,7 @@ from longreach_excavator.results import ExcavatorRun, columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
+from longreach_excavator.state import ExcavatorCommand
 from longreach_excavator.terrain import (
     FIRM,
     SHELL,
@@ -226,6 +227,20 @@ def test_adaptive_steps_cut_the_same(excavator):
 
 
 # --- the ground by itself ------------------------------------------------------------------------
+
+
+def test_soil_that_is_dumped_into_a_pit_lies_where_it_falls(standard):
+    """The ground deep below is reached only near the machine, the air above it beyond."""
+    pit = Scenario(duration=8.0, pose_deg=(14.0, -29.6, -30.0), depth='terrain', surface=-5.0)
+    machine = Excavator(standard, pit)
+    ground, state = machine.constants.ground, machine.initial_state()
+    y = state.y.copy()
+    y[SIZE + VOLUME] = 0.5
+    falls = pin_places(standard, y[:RATE])[-1].real
+    opens = ExcavatorCommand((0.0, 0.0, -1.0))
+    loose = machine.advance(state._replace(y=y), opens, 0.0, 4.0).y[SIZE + FIRM + ground.cells :]
+    assert loose.sum() * ground.cell * ground.width == pytest.approx(0.5, rel=1e-9)
+    assert loose @ places(ground) / loose.sum() == pytest.approx(falls, abs=0.05)
 
 
 def test_bucket_holds_what_stays_in_it():
