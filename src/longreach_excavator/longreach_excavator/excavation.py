@@ -129,7 +129,8 @@ def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
     below = firm - place.imag
     if below >= 0.0:
         return below + ground.loose_share * loose
-    return ground.loose_share * (below + loose)
+    above = below + loose
+    return ground.loose_share * above if above > 0.0 else above
 
 
 @njit

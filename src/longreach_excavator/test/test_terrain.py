@@ -277,6 +277,12 @@ def test_tooth_takes_what_is_above_its_path(constants):
     assert state[VOLUME] == pytest.approx(0.4 * (7.02 - place.real) * ground.width, rel=0.04)
     assert volume_of_ground(ground, state, -3.0) == pytest.approx(whole, rel=1e-14)
     assert depth_ahead(place, -1.0, ground, state) == pytest.approx(0.4, abs=1e-12)
+    # Of loose soil above the tooth a share counts, of air all.
+    state[1 + ground.cells :] = 0.2
+    for height, depth in ((-0.9, 0.1 * ground.loose_share), (2.2, -3.0)):
+        found = depth_ahead(complex(5.0, height), -1.0, ground, state)
+        assert found == pytest.approx(depth, abs=1e-12)
+    state[1 + ground.cells :] = 0.0
     cut = (places(ground) > 6.1) & (places(ground) < 6.9)
     assert heights(state)[cut] == pytest.approx(-1.4, abs=1e-12)
     # Back through its own cut, and up, it takes nothing.
