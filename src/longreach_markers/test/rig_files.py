@@ -24,7 +24,11 @@ def write_rig(rig: Rig, path: str | Path) -> None:
             'position': mounted.pose.translation.tolist(),
             'orientation': mounted.pose.quaternion.tolist(),
             **_entry('covariance', mounted.pose.covariance),
-            **({'delay': mounted.delay} if mounted.delay else {}),
+            **{
+                key: getattr(mounted, key)
+                for key in ('delay', 'line_time', 'calibration_deviation')
+                if getattr(mounted, key)
+            },
         }
     values = {
         'cameras': cameras,
