@@ -49,6 +49,8 @@ from longreach_tools.poses import pose_of
 # Cylinders that carry the bucket's joint.
 _STANDING = CYLINDERS[:2]
 _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
+# Nearer to the end of its stroke a measured piston may stand at the stop [m].
+_STOP = 1e-3
 # Prefixes of the columns in the table of ``inverse``.
 _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 
@@ -359,9 +361,11 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
         _say("the soil begins at the bucket's edge in the first row; --surface puts it elsewhere")
     supply = excavator.oil.supply_pressure
     for cylinder in excavator.cylinders:
-        force = result.column(f'force_{cylinder.name}')
-        # The supply against an empty other side.
-        if force.max() > supply * cylinder.head_area or force.min() < -supply * cylinder.rod_area:
+        force, length = (result.column(f'{of}_{cylinder.name}') for of in ('force', 'length'))
+        # The supply against an empty other side; at the end of a stroke its stop bears the load.
+        pushes = (force > supply * cylinder.head_area) & (length > cylinder.retracted + _STOP)
+        pulls = (force < -supply * cylinder.rod_area) & (length < cylinder.extended - _STOP)
+        if (pushes | pulls).any():
             _say(f'{cylinder.name} needs more than the supply pressure of {supply:g} Pa')
 
 

@@ -8,6 +8,7 @@ import pytest
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
 from longreach_excavator.parameters import default_file
+from longreach_tools.output import write_csv
 from longreach_tools.testing import Outcome
 
 PNG = b'\x89PNG'
@@ -131,6 +132,15 @@ def test_inverse_reads_a_dig(capsys, tmp_path):
     found, expected = (read_table(file)['pin_force_boom'] for file in (loads, recorded))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-3)
     assert b'<svg' in picture.read_bytes()
+
+
+def test_inverse_does_not_ask_the_pump_for_what_a_stop_holds(capsys, tmp_path, cycle):
+    file = tmp_path / 'cycle.csv'
+    write_csv(file, cycle.columns.names, cycle.table)
+    words = ('excavator', 'inverse', '--motion', file)
+    assert Outcome(capsys, *words).err == ''
+    weak = Outcome(capsys, *words, '--set', 'oil.supply_pressure=8e6').err
+    assert 'boom needs more than the supply pressure of 8e+06 Pa' in weak
 
 
 @pytest.mark.slow
