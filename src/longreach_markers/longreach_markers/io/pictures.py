@@ -41,8 +41,12 @@ def pictures_of(
     InputError
         For files without times if there is no rate.
     """
-    both = zip(sources.items(), _places(sources), strict=True)
-    streams = [_stream(camera, source, rate, *place) for (camera, source), place in both]
+    places = places_of(sources)
+    earliest = min(first for first, _, _ in places)
+    streams = [
+        _stream(camera, source, rate, first - earliest, step, unit)
+        for (camera, source), (first, step, unit) in zip(sources.items(), places, strict=True)
+    ]
     for _, _, picture in heapq.merge(
         *(((p.stamp, k, p) for p in stream) for k, stream in enumerate(streams)),
         key=lambda entry: entry[:2],
@@ -50,26 +54,26 @@ def pictures_of(
         yield picture
 
 
-def _places(sources: Mapping[str, ImageSource]) -> list[tuple[int, int, int]]:
+def places_of(sources: Mapping[str, ImageSource]) -> list[tuple[int, int, int]]:
     """
     Return the place of each source's first picture, its step, and what both are divided by.
 
     In images of the camera whose numbers have the smallest step, so that pictures of equal numbers
-    have one time, unless the numbers hardly overlap.
+    have one time, unless the numbers hardly overlap, or each source has one picture.
     """
     found = [source.numbers for source in sources.values()]
     known = [numbers for numbers in found if numbers is not None]
-    if len(known) < len(found):
-        return [(0, 1, 1)] * len(found)
+    consecutive = [(0, 1, 1)] * len(found)
+    if not known or len(known) < len(found):
+        return consecutive
     begin, end = max(one.first for one in known), min(one.last for one in known)
     if 2 * (end - begin) < min(one.last - one.first for one in known):
         text = 'numbers in the names of {} and other cameras hardly overlap: first ones are paired'
         for source in sources.values():
             source.unnumbered = text.format(source.name)
-        return [(0, 1, 1)] * len(found)
-    earliest = min(one.first for one in known)
-    unit = min((one.step for one in known if one.step), default=1)
-    return [(one.first - earliest, one.step, unit) for one in known]
+        return consecutive
+    steps = [one.step for one in known if one.step]
+    return [(one.first, one.step, min(steps)) for one in known] if steps else consecutive
 
 
 def _stream(

@@ -42,6 +42,7 @@ class VideoFeed:
     """
     Reads the images of a source and publishes them, below the name of the camera if any.
 
+    ``place`` is that of its pictures among those of all sources, as ``places_of`` returns it.
     ``stopped`` ends :meth:`run`. For diagnostics: ``counts``, ``waits_for`` (empty for nothing),
     ``latest`` stamp [ns], ``notes`` on the images and controls that the camera ``refused``.
     """
@@ -53,8 +54,10 @@ class VideoFeed:
         camera: Camera | None,
         stopped: threading.Event,
         name: str = '',
+        place: tuple[int, int, int] = (0, 1, 1),
     ) -> None:
         self._node, self._settings, self._camera, self._stopped = node, settings, camera, stopped
+        self._place = place
         self.source = settings.source
         self._frame = frame_name(node, settings, settings.frame_id)
         self.images = ImagePublishers(node, name, settings.jpeg_quality)
@@ -153,7 +156,7 @@ class VideoFeed:
 
     def _publish_all(self, source: ImageSource) -> LongreachError | None:
         """Publish the images of a source, each at its time; return a read error."""
-        schedule = _Schedule(self._settings, source, self._now)
+        schedule = _Schedule(self._settings, source, self._now, self._place)
         frames = iter(source)
         while True:
             # An error of an image itself is permanent.
@@ -217,9 +220,13 @@ class _Schedule:
     """Times at which frames were taken, and at which they are to be published."""
 
     def __init__(
-        self, settings: VideoNodeParameters, source: ImageSource, now: Callable[[], int]
+        self,
+        settings: VideoNodeParameters,
+        source: ImageSource,
+        now: Callable[[], int],
+        place: tuple[int, int, int],
     ) -> None:
-        self._settings, self._source, self._now = settings, source, now
+        self._settings, self._source, self._now, self._place = settings, source, now, place
         self._first: int | None = None
         # Publication time of the first frame, in ROS time [ns] and by the monotonic clock [s].
         self._start, self._begun = 0, 0.0
@@ -255,8 +262,5 @@ class _Schedule:
                 'frame_rate = 0 Hz, allowed for pictures without times in their names: the rate'
                 ' at which they were taken'
             )
-        number, named = frame.number, self._source.numbers
-        if named is not None and named.step:
-            # Equal numbers in names are equal times of all cameras.
-            number += named.first // named.step
-        return round(number * 1e9 / rate)
+        first, step, unit = self._place
+        return round((first + step * frame.number) / unit * 1e9 / rate)

@@ -7,14 +7,20 @@ does not block the node.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
+from collections.abc import Mapping
 
 from rclpy.node import Node
 from rclpy.task import Future
 
+from longreach_dynamics.errors import InputError
 from longreach_markers.camera.files import read_calibration
 from longreach_markers.io.images import keep_freed_memory
+from longreach_markers.io.pictures import places_of
+from longreach_markers.io.source_base import ImageSource
+from longreach_markers.io.stored_images import stored_source
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
@@ -37,11 +43,13 @@ class VideoNode(Node):
         settings = declare(self, VideoNodeParameters)
         self._stopped = threading.Event()
         self._feeds: list[tuple[VideoFeed, diagnostics.Diagnostics]] = []
-        for name, one in settings.cameras().items():
+        cameras = settings.cameras()
+        places = self._places({name: one.source for name, one in cameras.items()})
+        for name, one in cameras.items():
             # In a launch, the namespace is the name of the camera.
             own = name or self.get_namespace().rpartition('/')[2] or self.get_name()
             camera = read_calibration(one.camera, own) if one.camera else None
-            feed = VideoFeed(self, one, camera, self._stopped, name)
+            feed = VideoFeed(self, one, camera, self._stopped, name, places.get(name, (0, 1, 1)))
             self._feeds.append((feed, diagnostics.Diagnostics(self, one.source, name)))
             self.get_logger().info(f'shows {one.source}; images on {feed.images.topic}')
         self.create_timer(1.0, self._report, clock=steady_clock())
@@ -56,6 +64,23 @@ class VideoNode(Node):
         ]
         for thread in self._threads:
             thread.start()
+
+    def _places(self, specs: Mapping[str, str]) -> dict[str, tuple[int, int, int]]:
+        """Return the places of numbered pictures, so that equal numbers are equal times."""
+        known: dict[str, ImageSource] = {}
+        for name, spec in specs.items():
+            # What is no file, or wrong with it, is the matter of its feed.
+            with (
+                contextlib.suppress(InputError, OSError, RuntimeError, ValueError),
+                stored_source(spec, {'color': False, 'bits': 0}) as source,
+            ):
+                if source.numbers is not None:
+                    known[name] = source
+        found = dict(zip(known, places_of(known), strict=True))
+        for source in known.values():
+            if source.unnumbered:
+                self.get_logger().warning(source.unnumbered)
+        return found
 
     def destroy_node(self) -> None:
         """End the threads, then the node."""
