@@ -61,6 +61,13 @@ def test_a_disk_that_is_full_is_noticed(tmp_path, ending):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_rate_of_a_video_is_not_that_of_a_gap_at_its_start(tmp_path):
+    overlaid(tmp_path / 'over.avi', [followed(k) for k in (0, *range(8, 31))])
+    with open_source(str(tmp_path / 'over.avi')) as source:
+        assert source.frame_rate == pytest.approx(15.0, rel=1e-6)
+        assert sum(1 for _ in source) == 24
+
+
 @pytest.mark.parametrize('ending', VIDEOS)
 @pytest.mark.parametrize(('rate', 'end'), [(1e-3, 2.1e-3), (1e5, 900.0)])
 def test_rates_beyond_those_of_videos_and_at_their_ends(tmp_path, ending, rate, end):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +24,8 @@ VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
 _WIDTH = 1226
 # Image rates supported by all these formats, and the rate of a single picture [Hz].
 _RATES, _USUAL = (0.002, 1000.0), 15.0
+# Number of pictures from which the rate of a video follows.
+_FIRST = 6
 
 
 @contextlib.contextmanager
@@ -54,37 +58,44 @@ def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], Non
 
 
 class _Overlay:
-    """A video whose rate follows from its first two pictures."""
+    """A video whose rate follows from its first pictures."""
 
     def __init__(self, file: Path, target: Path) -> None:
         self._file, self._target = file, target
-        self._first: tuple[np.ndarray, float] | None = None
+        self._first: list[tuple[np.ndarray, float]] = []
         self._video: Video | None = None
 
     def write(self, picture: np.ndarray, time: float) -> None:
         """Write the next picture, with its time [s]."""
-        if self._first is None:
-            self._first = picture, time
+        if self._video is not None:
+            self._video.write(picture)
             return
-        if self._video is None:
-            interval = time - self._first[1]
-            self._video = self._begun(self._first[0], 1.0 / interval if interval > 0.0 else _USUAL)
-        self._video.write(picture)
+        self._first.append((picture, time))
+        if len(self._first) == _FIRST:
+            self._begin()
 
-    def _begun(self, picture: np.ndarray, rate: float) -> Video:
-        """Return the video with its first picture."""
+    def _begin(self) -> None:
+        """Begin the video with its first pictures."""
+        times = [time for _, time in self._first]
+        # One of the intervals may be a gap.
+        intervals = [after - before for before, after in itertools.pairwise(times)]
+        intervals = [interval for interval in intervals if interval > 0.0]
+        rate = 1.0 / statistics.median_low(intervals) if intervals else _USUAL
         low, high = _RATES
         if not low <= rate <= high:
             raise InputError(
-                f'{self._target} would have {rate:g} images per second by its first two images,'
+                f'{self._target} would have {rate:g} images per second by its first images,'
                 f' allowed: [{low:g}, {high:g}] Hz; give a folder of pictures'
             )
         code = VIDEOS[self._target.suffix.lower()]
-        video = Video(self._file, self._target, code, rate, picture.shape)
-        video.write(picture)
-        return video
+        self._video = Video(self._file, self._target, code, rate, self._first[0][0].shape)
+        for picture, _ in self._first:
+            self._video.write(picture)
+        self._first.clear()
 
     def close(self) -> None:
         """Close the file; without pictures there is none."""
-        if self._first is not None:
-            (self._video or self._begun(self._first[0], _USUAL)).close()
+        if self._first:
+            self._begin()
+        if self._video is not None:
+            self._video.close()
