@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Point, PoseWithCovarianceStamped, Vector3
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions
-from rclpy.serialization import deserialize_message
-from rosbags.rosbag2 import Reader
+from rclpy.serialization import deserialize_message, serialize_message
+from rosbags.rosbag2 import Reader, Writer
 from sensor_msgs.msg import CompressedImage, JointState
 from small_path import small_path
 from small_rig import NAMES, frame_at, seen_at
@@ -23,7 +23,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.io.compressed_images import jpeg_of
 from longreach_markers.tracking.bodies import BodyEstimate
 from longreach_node.stamps import stamp_of
-from longreach_tools.bag import open_bag
+from longreach_tools.bag import bag_typestore, open_bag
 from longreach_tools.testing import contents, write_bag
 from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
 from longreach_vision.io.track_table import row_of
@@ -274,6 +274,18 @@ def test_compressed_images_of_a_bag_are_read_where_raw_ones_are_missing(tmp_path
     (note,) = images.notes
     assert note.startswith(f'1 of 4 images of {bag} cannot be decoded')
     assert 'image 1 on /vision/left/image_raw/compressed: image is truncated after 300' in note
+
+
+def test_a_topic_without_messages_does_not_hide_compressed_images(tmp_path):
+    topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
+    message, store = packed_message(np.full((40, 60), 90, np.uint8), BEGIN), bag_typestore()
+    with Writer(tmp_path / 'bag', version=9) as writer:
+        for topic in topics.values():
+            writer.add_connection(topic, 'sensor_msgs/msg/Image', typestore=store)
+        kind = 'sensor_msgs/msg/CompressedImage'
+        left = writer.add_connection(f'{topics["left"]}/compressed', kind, typestore=store)
+        writer.write(left, 0, serialize_message(message))
+    assert [p.camera for p in BagImages(tmp_path / 'bag', topics)] == ['left']
 
 
 def test_images_that_cannot_be_used(tmp_path):

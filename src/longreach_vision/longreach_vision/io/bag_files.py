@@ -304,7 +304,7 @@ class BagImages:
     """
     Images of a recording, in the order of recording, from topics by camera.
 
-    Where a topic was not recorded, images are those of the topic ``compressed`` below it; damaged
+    Where a topic has no messages, images are those of the topic ``compressed`` below it; damaged
     ones are left out, and are in ``damaged``, with the reasons.
     """
 
@@ -314,13 +314,13 @@ class BagImages:
         self._counts = dict.fromkeys(topics, 0)
         self.damaged: dict[str, str] = {}
         self.files: tuple[Path, ...] = ()
+        self._cameras: dict[str, str] = {}
         with open_bag(bag) as opened:
-            self._cameras = {
-                f'{topic}/compressed'
-                if topic not in opened.topics and f'{topic}/compressed' in opened.topics
-                else topic: camera
-                for camera, topic in topics.items()
-            }
+            for camera, topic in topics.items():
+                there = [one for one in (topic, f'{topic}/compressed') if one in opened.topics]
+                # A topic may be there without messages.
+                filled = [one for one in there if opened.topics[one].count]
+                self._cameras[(filled or there or [topic])[0]] = camera
 
     @property
     def notes(self) -> list[str]:
