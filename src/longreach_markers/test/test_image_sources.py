@@ -348,9 +348,11 @@ def test_what_is_not_there(tmp_path: Path, spec: str | int, text: str) -> None:
 # --- videos ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])
-def test_a_video(tmp_path: Path, name: str) -> None:
-    with open_source(video(tmp_path / name, 12)) as source:
+@pytest.mark.parametrize('name', ['a.avi', 'a.mkv', '12:30.avi'])
+def test_a_video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    video(tmp_path / name, 12)
+    monkeypatch.chdir(tmp_path)
+    with open_source(name) as source:
         frames = [(frame.image[12, 16], frame.number, frame.stamp) for frame in source]
     assert frames == [(k, k, 100_000_000 * k) for k in range(12)]
     assert (source.frame_rate, source.count) == (10.0, 12)

@@ -221,7 +221,8 @@ class Video(ImageSource):
     def __init__(self, path: Path, **options: Any) -> None:
         super().__init__(str(path), **options)
         self.files = (path,)
-        self._capture = opened_capture(self.name, cv2.CAP_FFMPEG)
+        # FFmpeg takes what is before a colon in a name for a protocol.
+        self._capture = opened_capture(str(path.absolute()), cv2.CAP_FFMPEG)
         if self._capture is None:
             raise InputError(
                 f'{path} cannot be read as a video or picture; is it whole, and is its codec one'
