@@ -38,6 +38,8 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
+from longreach_dynamics._linking import only_linked
+
 Function = TypeVar('Function', bound=Callable[..., Any])
 Constants = TypeVar('Constants', bound=tuple[Any, ...])
 
@@ -162,7 +164,14 @@ def kernel(function: Function) -> Function:
     """
     compiled: Any = njit(function)
     compiled._cache = _KernelCache(compiled.py_func)
+    compiled.compile = functools.partial(_compile, compiled.compile)
     return cast('Function', compiled)
+
+
+def _compile(compile_: Callable[..., Any], signature: Any) -> Any:
+    """Load or compile a kernel."""
+    with only_linked():
+        return compile_(signature)
 
 
 def read_only(constants: Constants) -> Constants:

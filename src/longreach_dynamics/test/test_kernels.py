@@ -4,6 +4,7 @@ The cache of compiled functions, each step in a process of its own as between tw
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from numba import cfunc, float64
+from numba import cfunc, float64, njit
 from numba.experimental import jitclass
 
 from longreach_dynamics import kernels
@@ -182,6 +183,30 @@ def test_cache_is_used_until_a_called_module_changes(
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
     assert run(package) == (15.5, 1, 0, 1)
+
+
+def test_python_calls_what_a_kernel_calls(
+    package: Path, run: Callable[[Path], Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = MODULES['inner'].replace(
+        'return', "if x < 0.0:\n        raise ValueError('x')\n    return"
+    )
+    (package / 'inner.py').write_text(text)
+    monkeypatch.syspath_prepend(package.parent)
+    for name in list(sys.modules):
+        if name.partition('.')[0] == 'machine':
+            monkeypatch.delitem(sys.modules, name)
+    outer = importlib.import_module('machine.outer')
+    inner = importlib.import_module('machine.inner').inner
+    p = outer.numbers(3.0)
+    assert (outer.compute(2.0, p), inner(2.0, p), inner(3.0, p)) == (7.0, 7.0, 10.0)
+    for function in (outer.compute, inner):
+        with pytest.raises(ValueError, match='x'):
+            function(-1.0, p)
+    # Other functions than kernels link it, too.
+    other = njit(lambda x: inner(x, p))
+    assert other(2.0) == 7.0
+    assert run(package) == (7.0, 1, 0, 1)
 
 
 @pytest.mark.slow_after(2)
