@@ -167,14 +167,16 @@ def test_one_wrong_stamp_costs_one_image(camera: str, wrong: int) -> None:
     assert made.waiting == 0
 
 
+@pytest.mark.parametrize('cameras', [CAMERAS, ('left', 'right', 'top', 'low')])
 @pytest.mark.parametrize('wrong', [0, 15_000])
-def test_a_pair_with_wrong_stamps_is_left_out(wrong: int) -> None:
-    made = pairs()
+def test_a_set_with_wrong_stamps_is_left_out(wrong: int, cameras: tuple[str, ...]) -> None:
+    made = pairs(cameras=cameras)
     times = [10_000 + 66 * k for k in range(8)]
-    images = both_at([*times[:4], wrong, *times[5:]])
-    assert stamps(feed(made, images)) == [(at, at) for at in times if at != times[4]]
-    assert made.restarts == 0
-    assert made.counts('misdated') == {'left': 1, 'right': 1}
+    images = [(name, at) for at in (*times[:4], wrong, *times[5:]) for name in cameras]
+    expected = [dict.fromkeys(cameras, at) for at in times if at != times[4]]
+    assert by_camera(feed(made, images)) == expected
+    assert (made.restarts, made.jumps) == (0, 0)
+    assert made.counts('misdated') == dict.fromkeys(cameras, 1)
 
 
 def test_wrong_stamps_at_the_start_are_recovered_from() -> None:

@@ -6,8 +6,9 @@ the earliest image is joined by the nearest one of each other camera, within a t
 result depends on stamps only, unless one camera lags behind another by more than the timeout.
 
 A stamp far from the camera's previous one is either wrong or a jump in time. If the next images
-continue from the old time, the stamp was wrong, and its image is dropped. If three continue from
-the new time, none is dropped: a forward jump is a pause, a backward jump a restart.
+continue from the old time, the stamp was wrong, and its image is dropped. If three, more than one
+of a camera, continue from the new time, none is dropped: a forward jump is a pause, a backward
+jump a restart.
 
 An image equal to the camera's previous one in every pixel is a copy of it with a later stamp, as
 noise makes real images differ: it is dropped and counted.
@@ -310,7 +311,8 @@ class ImagePairs(Generic[Picture]):
             for name, queue in self._queues.items()
             if queue.doubtful and (name == camera or abs(queue.doubtful[-1][0] - newest) < _JUMP)
         ]
-        if sum(len(queue.doubtful) for queue in sure) < _CERTAIN:
+        # A common trigger may be stamped wrongly once: one image of each camera is not enough.
+        if sum(len(queue.doubtful) for queue in sure) < max(_CERTAIN, len(sure) + 1):
             return []
         goes_back = any(queue.doubtful[0][0] < (queue.last or 0) for queue in sure)
         taken = [queue.doubtful for queue in sure]
