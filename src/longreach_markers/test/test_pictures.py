@@ -72,3 +72,14 @@ def test_images_recorded_late_are_paired_and_those_that_cannot_be_used_are_told(
     assert [note.partition(':')[0] for note in follower.notes] == [
         f'1 images of {side} have stamps far from that of the previous one' for side in stamps
     ]
+
+
+def test_images_that_wait_when_time_goes_back_are_tracked_before_the_error():
+    blank = np.zeros((300, 400), np.uint8)
+    # The right camera gives nothing.
+    pictures = [Picture('left', k * 10**8, blank, f'image {k}') for k in (*range(20), 0, 1, 2)]
+    found = follow(Follower(small_rig()), pictures)
+    times = [next(found).frame.time for _ in range(20)]
+    assert times == pytest.approx([0.1 * k for k in range(20)])
+    with pytest.raises(InputError, match=r'^image 2: time goes back to 0\.200 s, allowed: one'):
+        next(found)

@@ -146,12 +146,21 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
     return found
 
 
+class _OneRun(ImagePairs[np.ndarray]):
+    """Pairs of images of files, in which time does not go back; those that wait then stay."""
+
+    def restart(self) -> None:
+        """Raise InputError."""
+        raise InputError(
+            'allowed: one run with increasing times; record each run in its own bag, or play this'
+            ' one to the tracker node, which starts again: longreach bag play'
+        )
+
+
 def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
     """Yield paired images."""
     rig = follower.tracker.rig
-    pairs: ImagePairs[np.ndarray] = ImagePairs(
-        tuple(rig.cameras), rig.tracking.gap, _LAG, pixels=lambda image: image
-    )
+    pairs = _OneRun(tuple(rig.cameras), rig.tracking.gap, _LAG, pixels=lambda image: image)
     follower.pairs = pairs
     delays = rig.delays
     try:
@@ -159,15 +168,12 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
             own = rig.cameras[camera].camera
             if image.shape != (own.height, own.width):
                 raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
-            ready = pairs.add(camera, stamp - delays[camera], image)
-            if pairs.restarts:
-                # The waiting images have the new time.
-                pairs.clear()
+            try:
+                ready = pairs.add(camera, stamp - delays[camera], image)
+            except InputError as error:
                 raise InputError(
-                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, allowed: one run with'
-                    ' increasing times; record each run in its own bag, or play this one to the'
-                    ' tracker node, which starts again: longreach bag play'
-                )
+                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, {error}'
+                ) from error
             yield from ready
     except LongreachError:
         yield from pairs.finish()

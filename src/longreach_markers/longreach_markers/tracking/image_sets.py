@@ -269,6 +269,11 @@ class ImagePairs(Generic[Picture]):
             queue.clear()
         self._newest = None
 
+    def restart(self) -> None:
+        """Begin anew, as time went back."""
+        self.restarts += 1
+        self.clear()
+
     @property
     def waiting(self) -> int:
         """Number of waiting images."""
@@ -319,8 +324,7 @@ class ImagePairs(Generic[Picture]):
         for queue in sure:
             queue.doubtful = []
         if goes_back:
-            self.restarts += 1
-            self.clear()
+            self.restart()
         else:
             self.jumps += 1
         for queue, images in zip(sure, taken, strict=True):
