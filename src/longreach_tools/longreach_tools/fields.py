@@ -60,11 +60,12 @@ def parse_signal(text: str) -> Signal:
     return Signal(topic, field)
 
 
-def numeric_fields(message: Any) -> dict[str, float]:
+def numeric_fields(message: Any, long: set[str] | None = None) -> dict[str, float]:
     """
     Return all numbers of a message by their fields, in the order of its definition.
 
-    Arrays and lists without names that have more than :data:`LONGEST` entries are left out.
+    Arrays and lists without names that have more than :data:`LONGEST` entries are left out; the
+    fields of such arrays are added to ``long``.
     """
     found: dict[str, float] = {}
     for field, value, labels in _leaves(message, '', ()):
@@ -73,6 +74,8 @@ def numeric_fields(message: Any) -> dict[str, float]:
         elif labels or len(value) <= LONGEST:
             for label, number in zip(labels or range(len(value)), value, strict=True):
                 found[f'{field}[{label}]'] = float(number)
+        elif long is not None:
+            long.add(field)
     return found
 
 

@@ -66,7 +66,8 @@ def _code_of(spec: Spec) -> str:
         module = vars(sys.modules[name])
         for root in map(Path, module.get('__path__') or [module['__file__']]):
             for file in sorted([root, *root.rglob('*.py')]):
-                if file.is_file():
+                # Not code that is generated there for the parameters of a run.
+                if file.is_file() and '__pycache__' not in file.parts:
                     digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -24,7 +24,7 @@ from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
 from longreach_tools.bag._stamps import BEGINNING, is_wall_clock, stamp_reader
 from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
-from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
+from longreach_tools.fields import LONGEST, Signal, near_names, numeric_fields, read_field
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -82,6 +82,7 @@ class _Reader:
         # What a field of the request is: unknown until a message has it.
         self._is_number: dict[str, bool | None] = dict.fromkeys(wanted)
         self._known: dict[str, None] = {}
+        self._long: set[str] = set()
         # Rows and numbers by field.
         self._found: dict[str, tuple[array[int], array[float]]] = {
             field: (array('q'), array('d')) for field in self._is_number
@@ -106,7 +107,7 @@ class _Reader:
                         self._add(field, row, number)
                     continue
             if everything is None:
-                everything = numeric_fields(message)
+                everything = numeric_fields(message, self._long)
                 self._known |= dict.fromkeys(everything)
             for name in [name for name in everything if is_below(name, field)]:
                 self._is_number[field] = False
@@ -118,6 +119,12 @@ class _Reader:
         if not rows or rows[-1] != row:
             rows.append(row)
             numbers.append(number)
+
+    def shortened(self) -> list[str]:
+        """Return the arrays that are found in some messages, and are too long in others."""
+        return sorted(
+            one for one in self._long if any(is_below(name, one) for name in self._found)
+        )
 
     def data(self, time: np.ndarray, begin: int) -> TopicData:
         """Return the numbers by field from message ``begin`` on; times (messages,) [ns]."""
@@ -180,14 +187,14 @@ def column_of(
 def common_times(topics: Iterable[TopicData]) -> np.ndarray:
     """Return the times [ns] that all topics have (n,)."""
     times = {id(one): one.time for one in topics}
-    return functools.reduce(np.intersect1d, times.values())
+    return np.unique(functools.reduce(np.intersect1d, times.values()))
 
 
 def find_topic(bag: Bag, name: str) -> str:
     """Return the full name of a topic of a recording, given in full or by its last part."""
     if absolute_name(name) in bag.topics:
         return absolute_name(name)
-    ends = [topic for topic in bag.topics if topic.endswith(f'/{name.lstrip("/")}')]
+    ends = [topic for topic in bag.topics if topic.endswith(f'/{name}')]
     if len(ends) == 1:
         return ends[0]
     if ends:
@@ -230,6 +237,11 @@ def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
             if begin == len(kept):
                 gone += f'; {name} has none since'
             late = int((np.diff(times[name][begin:]) < 0).sum())
+            notes += [
+                f'{name}: messages with more than {LONGEST} entries of {array} are left out; give'
+                f' the entries, such as {array}[0]'
+                for array in reader.shortened()
+            ]
             if late and name in alone and not is_wall_clock(times[name].max()):
                 notes.append(f'{name}: {late} of {len(kept)} messages were late; sorted by stamp')
         if left_out:
@@ -249,7 +261,7 @@ def last_restart(topics: Iterable[tuple[np.ndarray, np.ndarray]]) -> Restart:
         return Restart()
     # A topic with few messages shows it late.
     last = max(found)
-    after = min(one.after for one in found if one.after >= last.before)
+    after = min((one.after for one in found if one.after >= last.before), default=last.after)
     return last._replace(after=max(after, last.before + 1))
 
 

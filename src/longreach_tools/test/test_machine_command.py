@@ -231,7 +231,10 @@ def test_results_of_a_sweep_are_of_the_files_that_it_reads_and_of_its_code(
     words = ('sweep', 'length', '1:2:2', '--processes', 1, '--results', 'out')
     words = (*words, '--set', 'scenario.forces=forces.csv')
     Path(file).write_text('a: 1')
-    for _ in range(2):
+    for code in ('a', 'b'):
+        # Of models of links, which runs of other parameters generate, too.
+        Path('own/__pycache__').mkdir(exist_ok=True)
+        Path('own/__pycache__/model.py').write_text(code)
         assert call(swing, *words) == 0
     assert len(swing.seen) == 2
     Path(file).write_text('a: 2')

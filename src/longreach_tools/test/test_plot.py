@@ -20,7 +20,7 @@ from longreach_msgs.msg import (
     Terrain,
 )
 from sensor_msgs.msg import JointState, Joy
-from std_msgs.msg import Float64, String
+from std_msgs.msg import Float64, Float64MultiArray, String
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
@@ -140,6 +140,10 @@ def test_two_runs_are_compared_at_common_times(tmp_path, capsys):
     known = np.array(expected)[21:]
     assert found['largest_difference'] == pytest.approx(np.abs(known).max(), rel=1e-9)
     assert found['rms_difference'] == pytest.approx(np.sqrt(np.mean(known**2)), rel=1e-9)
+    # Between two samples of the second one.
+    window = ('--from', '0.248', '--to', '0.252')
+    (found,) = Outcome(capsys, 'plot', first, *words, *window).json['signals']
+    assert found['largest_difference'] == pytest.approx(abs(expected[25]), rel=1e-9)
     picture = tmp_path / 'a.svg'
     assert Outcome(capsys, 'plot', first, *words[:3], '--out', picture).code == 0
     assert 'difference' in texts(picture)
@@ -151,7 +155,6 @@ def test_a_gap_in_the_second_run_is_not_bridged():
     other = Curve('b', '', '', np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.zeros(5))
     less = Curve('a', '', '', time, time).less(other)
     assert np.flatnonzero(np.isnan(less.values)).tolist() == [3, 4, 5, 6, 7]
-    assert less.overlap == 0.5
     steps = Curve('c', '', '', time, np.ones(10), steps=True)
     half = Curve('d', '', '', time + 0.5, (time > 4.0).astype(float), steps=True)
     assert steps.less(half).values[1:].tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
@@ -320,6 +323,13 @@ def test_entries_that_come_and_go_are_gaps(tmp_path):
     assert 'estimates[truck].status' in everything.values
 
 
+def test_messages_that_are_left_out_because_they_are_long_are_said(tmp_path):
+    rows = [('x', n, Float64MultiArray(data=[1.0] * n)) for n in (2, 17)]
+    bag = write_bag(tmp_path / 'run', 'a', rows)
+    _, note = read_signals(bag, [Signal('x', '')]).notes
+    assert note.startswith('/a/x: messages with more than 16 entries of data are left out; give')
+
+
 def test_joints_of_several_publishers_are_lines_and_isolated_samples_are_dots(tmp_path, capsys):
     rows = []
     for k in range(20):
@@ -455,6 +465,11 @@ def test_signals_of_one_unit_share_a_panel_and_short_labels():
 REFUSED = {
     'topic': (['sensor.car_position', '--out', 'a.png'], 'no topic /sensor; similar: /crane/s'),
     'field': (['sensors.car_postion', '--out', 'a.png'], 'car_postion; similar: car_position'),
+    'entry': (
+        ['joint_states.position[cabel_joint]', '--out', 'a.png'],
+        'no message of /crane/joint_states has position[cabel_joint]; similar: position[cable_j',
+    ),
+    'in full': (['/sensors', '--out', 'a.png'], 'no topic /sensors; similar: /crane/sensors'),
     'text': (['name', '--out', 'a.png'], '(std_msgs/msg/String) has no numeric field'),
     'suffix': (['sensors', '--out', 'a.xyz'], "a.xyz has the extension 'xyz', allowed: "),
     'no output': (['sensors'], 'no --out; give a file: .png, .svg, .html or .csv'),

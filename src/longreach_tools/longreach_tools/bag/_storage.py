@@ -9,6 +9,7 @@ never changes a recording. Times are integer nanoseconds.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import re
 import shutil
 import sqlite3
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,16 +83,19 @@ class Bag:
         read = 0
         try:
             with _readable(self.path):
-                for reader in self._readers:
-                    chosen = [one for one in reader.connections if one.topic in wanted]
-                    for connection, time, data in reader.messages(chosen, start) if chosen else ():
-                        if data[:4] == _ZSTD_MAGIC:
-                            raise LongreachError(
-                                f'{self.path}: its messages are compressed; give the directory of'
-                                ' the recording, with its metadata.yaml'
-                            )
-                        read += 1
-                        yield connection.topic, time, data
+                chosen = [
+                    (reader, [one for one in reader.connections if one.topic in wanted])
+                    for reader in self._readers
+                ]
+                files = [reader.messages(some, start) for reader, some in chosen if some]
+                for connection, time, data in heapq.merge(*files, key=itemgetter(1)):
+                    if data[:4] == _ZSTD_MAGIC:
+                        raise LongreachError(
+                            f'{self.path}: its messages are compressed; give the directory of'
+                            ' the recording, with its metadata.yaml'
+                        )
+                    read += 1
+                    yield connection.topic, time, data
         except InputError as error:
             raise InputError(f'{error}{self._places()}; {_remedy(self.path)}') from error
         count = sum(self.topics[name].count for name in wanted)

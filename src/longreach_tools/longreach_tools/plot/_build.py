@@ -22,7 +22,7 @@ from longreach_tools import presets
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._stamps import is_wall_clock
-from longreach_tools.fields import Signal, numeric_fields
+from longreach_tools.fields import Signal, near_names, numeric_fields
 from longreach_tools.signals import (
     NANOSECONDS,
     Recording,
@@ -114,8 +114,15 @@ class _Side:
         return np.asarray((time - self.origin) / NANOSECONDS)
 
     def curve(self, signal: Signal, label: str, unit: str, is_flag: bool) -> Curve:
-        """Return a signal."""
-        time, values = self.recording.topics[signal.topic].samples(signal.field)
+        """Return a signal; InputError for an entry that no message has."""
+        data = self.recording.topics[signal.topic]
+        time, values = data.samples(signal.field)
+        if len(data.time) and not len(time):
+            message = first_messages(self.path, [signal.topic])[signal.topic]
+            near = near_names(signal.field, numeric_fields(message))
+            raise InputError(
+                f'{self.path}: no message of {signal.topic} has {signal.field}; similar: {near}'
+            )
         return Curve(str(signal), label, unit, self.seconds(time), values, is_flag)
 
     def column(self, column: Column, space: str, label: str = '') -> Curve:
@@ -268,9 +275,10 @@ def _picture(
 ) -> tuple[Picture, list[str]]:
     """Return what is in the window, with the events of the first recording, and notes."""
     first = sides[0]
+    # Differences are of the whole curves: at the ends they need samples beside the window.
     panels = [
-        Panel(label, *([window.part(curve) for curve in curves] for curves in both if curves))
-        for label, *both in panels
+        Panel(label, *([window.part(curve) for curve in curves] for curves in every))
+        for label, *every in (one.compared() for one in panels)
     ]
     ends = [curve.time[[0, -1]] for one in panels for curve in one.curves if len(curve.time)]
     if not ends:

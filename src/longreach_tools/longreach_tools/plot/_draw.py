@@ -126,7 +126,7 @@ def write_table(file: Path, picture: Picture) -> None:
             if panel.others:
                 other = panel.others[place]
                 columns.append((f'{curve.name} of {picture.names[1]}', other.time, other.values))
-                less = curve.less(other).values
+                less = panel.differences[place].values
                 columns.append((f'difference of {curve.name}', curve.time, less))
     unique = list({name: (name, time, values) for name, time, values in columns}.values())
     # Times as real parts, and the number among equal ones as imaginary parts.
@@ -156,4 +156,15 @@ def statistics(curve: Curve) -> dict[str, float | int | None]:
         'max': float(known.max()) if known.size else None,
         'mean': float(known.mean()) if known.size else None,
         'largest_interval': max(steps) if steps else None,
+    }
+
+
+def agreement(difference: Curve) -> dict[str, float | None]:
+    """Return the share of samples at which two curves are known, largest and RMS difference."""
+    known = difference.values[np.isfinite(difference.values)]
+    some = len(known) > 0
+    return {
+        'overlap': len(known) / len(difference.values) if some else 0.0,
+        'largest_difference': float(np.abs(known).max()) if some else None,
+        'rms_difference': float(np.sqrt(np.mean(known**2))) if some else None,
     }

@@ -35,15 +35,6 @@ _LETTER = 0.011
 _ENTRY = re.compile(r'\[([^\[\]]+)\]')
 
 
-class Difference(NamedTuple):
-    """A curve less one of a second recording, interpolated in time."""
-
-    values: np.ndarray  # (samples,), NaN where one of both is not known
-    largest: float  # magnitude, NaN without overlap
-    rms: float  # NaN without overlap
-    overlap: float  # share of the samples at which both are known, 0 to 1
-
-
 @dataclasses.dataclass(frozen=True)
 class Curve:
     """A signal over time."""
@@ -71,8 +62,8 @@ class Curve:
         )
         return dataclasses.replace(self, time=time, values=values)
 
-    def less(self, other: Curve) -> Difference:
-        """Return the difference from a curve of a second recording."""
+    def less(self, other: Curve) -> Curve:
+        """Return the difference from a curve of a second recording; NaN where one is not known."""
         found = np.full(len(self.values), np.nan)
         known = np.isfinite(other.values)
         time, values = other.time[known], other.values[known]
@@ -90,20 +81,20 @@ class Curve:
             inside = (self.time >= time[0]) & (self.time <= time[-1])
             inside &= np.minimum(*(steps[end - 1] for end in ends)) <= _GAP * np.median(steps)
             found[inside] = (self.values - between)[inside]
-        both = np.isfinite(found)
-        errors = found[both]
-        if not errors.size:
-            return Difference(found, np.nan, np.nan, 0.0)
-        largest, rms = float(np.abs(errors).max()), float(np.sqrt(np.mean(errors**2)))
-        return Difference(found, largest, rms, float(both.mean()))
+        return dataclasses.replace(self, values=found, zero=0.0)
 
 
 class Panel(NamedTuple):
-    """Curves with a common vertical axis; ``others`` are those of the second recording."""
+    """Curves with a common vertical axis, those of a second recording, and the differences."""
 
     label: str
     curves: Sequence[Curve]
     others: Sequence[Curve] = ()
+    differences: Sequence[Curve] = ()
+
+    def compared(self) -> Panel:
+        """Return the panel with the differences, where there is a second recording."""
+        return self._replace(differences=[*map(Curve.less, self.curves, self.others)])
 
 
 class Strip(NamedTuple):
@@ -141,11 +132,8 @@ class Picture(NamedTuple):
             rows.append(panel)
             if panel.others:
                 names, _, unit = panel.label.rpartition('\n')
-                curves = [
-                    dataclasses.replace(one, values=one.less(other).values)
-                    for one, other in zip(panel.curves, panel.others, strict=True)
-                ]
-                rows.append(Panel(f'difference\n{unit if names else panel.label}', curves))
+                label = f'difference\n{unit if names else panel.label}'
+                rows.append(Panel(label, panel.differences))
         return rows
 
     def readable(self) -> Picture:
@@ -280,4 +268,4 @@ def _readable(panel: Panel) -> Panel:
         return dataclasses.replace(curve, unit=to, values=values, zero=0.0).broken()
 
     label = panel.label.replace(f'[{unit}]', f'[{shown or unit}]')
-    return Panel(label, [*map(in_figure, panel.curves)], [*map(in_figure, panel.others)])
+    return Panel(label, *([*map(in_figure, curves)] for curves in panel[1:]))

@@ -138,7 +138,7 @@ def _write(file: Path, picture: Picture) -> int:
 
 def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, Any], str]:
     """Return what was drawn, for JSON and as a table."""
-    from ._draw import statistics
+    from ._draw import agreement, statistics
 
     entries: list[dict[str, Any]] = []
     for panel in picture.panels:
@@ -146,11 +146,7 @@ def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, A
             entry: dict[str, Any] = {'signal': curve.name, 'unit': curve.unit}
             entry |= statistics(curve)
             if panel.others:
-                less = curve.less(panel.others[place])
-                known = less.overlap > 0.0
-                entry['overlap'] = less.overlap
-                entry['largest_difference'] = less.largest if known else None
-                entry['rms_difference'] = less.rms if known else None
+                entry |= agreement(panel.differences[place])
             entries.append(entry)
     result = {
         'file': str(file),
