@@ -263,9 +263,10 @@ def _description(model: FmuModel, guid: str) -> Iterator[str]:
 
 
 def _step(model: FmuModel) -> Variable:
-    """Return the parameter that all FMUs have; RK4 is stable within its bounds."""
+    """Return the parameter that all FMUs have; with the others' start values RK4 is stable."""
     bounds = 1e-9, _MOST_STEPS * model.step
-    return Variable(STEP, 's', 'longest step of RK4 in co-simulation', model.step, bounds=bounds)
+    text = 'longest step of RK4 in co-simulation; where other parameters make the model faster'
+    return Variable(STEP, 's', f'{text}, a shorter one is needed', model.step, bounds=bounds)
 
 
 def _variables(

@@ -105,8 +105,8 @@ class MachineSlave(Fmi2Slave):  # type: ignore[misc]
         if self._begin is None:
             self._begin = current_time
         step = self._machine.step
-        if abs(step_size / step - round(step_size / step)) > _WHOLE:
-            raise InputError(f'step = {step_size} s, allowed: whole steps of {step} s')
+        if step_size < 0.0 or abs(step_size / step - round(step_size / step)) > _WHOLE:
+            raise InputError(f'step = {step_size} s, allowed: 0, or whole steps of {step} s')
         time = current_time - self._begin
         self._state = self._machine.advance(self._state, self._given(), time, step_size)
         self._show()
