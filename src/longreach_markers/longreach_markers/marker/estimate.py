@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_dynamics.linear_algebra import assign, cholesky, cholesky_solve
 from longreach_markers.marker.pixel_model import fill_normal_equations
 from longreach_markers.marker.pixel_parameters import (
     BEND,
@@ -86,10 +86,10 @@ def estimate_parameters(  # type: ignore[no-untyped-def]
                 damping = max(10.0 * damping, 1e-3)
                 continue
             cholesky_solve(factor, step)
-            trial[:] = p
+            assign(trial, p)
             trial[first:last] += step[:own]
             limit_parameters(trial, disc)
-            trial_extension[:] = extension
+            assign(trial_extension, extension)
             trial_extension[:more] += step[own:]
             limit_shadow(trial_extension)
             set_perspective(trial, line, known)
@@ -107,9 +107,9 @@ def estimate_parameters(  # type: ignore[no-untyped-def]
             break
         shift = math.hypot(trial[CENTER] - p[CENTER], trial[CENTER + 1] - p[CENTER + 1])
         gained = cost - better
-        p[:] = trial
+        assign(p, trial)
         cost = better
-        extension[:] = trial_extension
+        assign(extension, trial_extension)
         normal, tried = tried, normal
         joint, tried_joint = tried_joint, joint
         damping = max(0.1 * damping, least)
@@ -144,10 +144,11 @@ def estimate_parameters(  # type: ignore[no-untyped-def]
 def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-untyped-def]
     """Fill lower triangle and right-hand side for parameters from ``first``, and ``more``."""
     own = last - first
-    factor[:own, :own] = normal[first:last, first:last]
-    right[:own] = normal[PARAMETERS, first:last]
+    for k in range(own):
+        assign(factor[k], normal[first + k, first:last])
+    assign(right, normal[PARAMETERS, first:last])
     for k in range(more):
-        factor[own + k, :own] = joint[k, first:last]
+        assign(factor[own + k], joint[k, first:last])
         right[own + k] = joint[k, PARAMETERS]
         for other in range(more):
             factor[own + k, own + other] = joint[k, PARAMETERS + 1 + other]

@@ -20,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linear_algebra import assign
 from longreach_markers.marker.estimate import estimate_parameters
 from longreach_markers.marker.pixel_model import fill_slopes
 from longreach_markers.marker.pixel_parameters import (
@@ -447,7 +448,7 @@ def _flatten(  # type: ignore[no-untyped-def]
         if turn == 0 and gained < _HOPEFUL * (rms**2 - noise**2):
             light[:] = 0.0
             return True, rms
-        samples[2] = values
+        assign(samples[2], values)
         divide_by_light(samples, light, cu, cv, radius)
         converged, rms = estimate_parameters(
             p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals,
@@ -458,8 +459,8 @@ def _flatten(  # type: ignore[no-untyped-def]
     if converged and _is_explained(first, rms, noise):
         return converged, rms
     light[:] = 0.0
-    samples[2] = values
-    p[:] = before
+    assign(samples[2], values)
+    assign(p, before)
     return estimate_parameters(
         p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals, covariance,
         noise, local,

@@ -32,6 +32,7 @@ import math
 import numpy as np
 from numba import njit
 
+from longreach_dynamics.linear_algebra import assign
 from longreach_markers.marker.pixel_parameters import (
     BAND,
     BEND,
@@ -129,7 +130,8 @@ def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
         fill_geometry(p, filled, geometry)
         _fill_slopes(p, disc, geometry, own)
         size = min(BLOCK, samples.shape[1] - begin)
-        slopes[:, begin : begin + size] = own[:, :size]
+        for row in range(9):
+            assign(slopes[row, begin:], own[row, :size])
 
 
 @njit(error_model='numpy', inline='always')
@@ -423,7 +425,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             _fill_shades(p, shadow, filled, geometry, shades)
         _fill_rows(p, disc, shadow, filled, geometry, shades, rows, errors)
         cost += product(rows, PARAMETERS, rows, PARAMETERS)
-        residuals[begin : begin + size] = errors[:size]
+        assign(residuals[begin:], errors[:size])
         if shaded:
             _add_shadow(p, shadow, filled, geometry, shades, rows, extra)
         if bent:
