@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,8 @@ def _compare_models(arguments: argparse.Namespace) -> None:
     }
     for run in runs.values():
         run.check()
+    for warning in dict.fromkeys(one for run in runs.values() for one in run.warnings()):
+        print(f'longreach harvester: {warning}', file=sys.stderr)
     full, reduced = runs.values()
     names = [c.name for c in COLUMNS if c.name.startswith(('q_s', 'q_b', 'p_1', 'p_2'))]
     largest = np.abs(full.stack(names) - reduced.stack(names)).max(axis=0)

@@ -59,6 +59,11 @@ def test_as_printed_the_stick_hangs(result):
     assert corrected < -1.0
 
 
+def test_compare_models_gives_the_warnings_of_both_runs_once(capsys):
+    err = Outcome(capsys, 'harvester', 'compare-models', '--set', 'scenario.duration=1.0').err
+    assert err.count('after the end of the run, not reached') == 1
+
+
 def test_compare_models_draws_the_figures_of_the_paper(result, tmp_path):
     file, picture = tmp_path / 'both.csv', tmp_path / 'both.png'
     words = ('compare-models', '--set', 'scenario.duration=10.0')

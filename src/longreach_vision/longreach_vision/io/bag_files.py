@@ -174,7 +174,7 @@ def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tup
 def _only_topic(bag: str | Path, kind: str) -> str:
     """Return the topic of a type; raise InputError if there is none or several."""
     with open_bag(bag) as opened:
-        names = [name for name, topic in opened.topics.items() if topic.typename == kind]
+        names = [name for name, one in opened.topics.items() if one.typename == kind and one.count]
     if len(names) != 1:
         raise InputError(
             f'{bag}: topics of {kind}: {", ".join(names) or "none"}, allowed: one; record true'
