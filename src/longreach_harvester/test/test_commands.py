@@ -60,7 +60,8 @@ def test_as_printed_the_stick_hangs(result):
 
 
 def test_compare_models_gives_the_warnings_of_both_runs_once(capsys):
-    err = Outcome(capsys, 'harvester', 'compare-models', '--set', 'scenario.duration=1.0').err
+    words = ('compare-models', 'open_loop', '--set', 'scenario.duration=1.0')
+    err = Outcome(capsys, 'harvester', *words).err
     assert err.count('after the end of the run, not reached') == 1
 
 
