@@ -86,7 +86,9 @@ class _Stream(NamedTuple):
     def moved(self, interval: float, limits: np.ndarray) -> tuple[_Stream, Reference]:
         """Return stream and reference a cycle [s] later, a lag within limits (N, 2) [rad/s]."""
         low, high = np.clip(_STREAM_SHARE * limits, -_STREAM_RATE, _STREAM_RATE).T
-        rates = np.clip((self.target - self.angles) / _STREAM_TIME, low, high)
+        # Of long cycles not further than to the target.
+        lag = max(_STREAM_TIME, interval)
+        rates = np.clip((self.target - self.angles) / lag, low, high)
         angles = self.angles + interval * rates
         return self._replace(angles=angles, rates=rates), Reference(angles, rates)
 

@@ -3,7 +3,7 @@ Which samples a controller answers, without ROS.
 
 A sample has one or two halves, messages of one stamp. Cycles are determined by the stamps, not by
 the arrival times, so that a recorded stream that is played back gives the same cycles. The
-distance of consecutive stamps may deviate by less than half a cycle.
+distance of consecutive stamps may deviate by less than half a cycle, and the mean of many by 2 %.
 
 A single sample with an older stamp is ignored: it may be delayed, duplicated or from another
 source. Time has restarted, as after a reset of the plant, when
@@ -23,6 +23,7 @@ Stamps are [ns], ``now`` is a steady time [s].
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +40,8 @@ _DRIFT = 1e-3
 # When all messages are as stale for so long, the clock that stamps them was set [s].
 _CLOCK_WAS_SET = 5.0
 _SECOND = 1_000_000_000  # [ns]
+# Number of distances of stamps that are averaged; share of a cycle by which this may differ.
+_AVERAGED, _OTHER = 50, 0.02
 
 
 class Sample(NamedTuple):
@@ -223,6 +226,8 @@ class SampleStream:
         self._order = SampleOrder(sample_time if whole_cycles else 0.0, lockstep)
         self._staleness = Staleness()
         self._answered = False
+        # Stamps of the latest cycles without a gap.
+        self._stamps: deque[int] = deque(maxlen=_AVERAGED + 1)
 
     @property
     def latest(self) -> int | None:
@@ -233,6 +238,7 @@ class SampleStream:
         """Forget everything but the counts: the next sample is the first."""
         self._pairs.clear()
         self._order.clear()
+        self._stamps.clear()
         self._answered = False
 
     def is_stale(self, sent: int, received: int, now: float) -> bool:
@@ -270,12 +276,17 @@ class SampleStream:
             self._order.answered(now)
         if latest is None or not self._period or stamp == latest:
             return
-        missed = round((stamp - latest) / self._period) - 1
-        if missed < 0:
+        missed, interval = round((stamp - latest) / self._period) - 1, float(stamp - latest)
+        if missed > 0:
+            self._stamps.clear()
+        self._stamps.append(stamp)
+        if len(self._stamps) > _AVERAGED:
+            interval = (stamp - self._stamps[0]) / _AVERAGED
+        is_other = len(self._stamps) > _AVERAGED and abs(interval / self._period - 1.0) > _OTHER
+        if missed < 0 or is_other:
             self._node.warn(
-                f'sample of {stamp * 1e-9:.6f} s, {(stamp - latest) * 1e-9:g} s after the one'
-                f" before; sample_rate = {1e9 / self._period:g} Hz shall be the plant's"
-                ' publish_rate'
+                f'sample of {stamp * 1e-9:.6f} s, {interval * 1e-9:g} s after the one before;'
+                f" sample_rate = {1e9 / self._period:g} Hz shall be the plant's publish_rate"
             )
         elif missed:
             self.counts['missed'] += missed

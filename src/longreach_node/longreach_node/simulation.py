@@ -8,6 +8,7 @@ node, which it knows as :class:`SimulationNode`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
@@ -28,7 +29,8 @@ _OVERRUNS_AFTER = 10.0
 
 # In lockstep, how often to look at the deadline, and the longest turn of a node that counts [s].
 _LOCKSTEP_PERIOD, _LONGEST_TURN = 0.05, 0.1
-# While paused, /clock is repeated this often [s of wall time].
+# While paused, and between samples that are far apart, /clock is repeated this often [s of wall
+# time].
 PAUSED_PERIOD = 0.05
 # As fast as possible, listeners are waited for after so many samples, half of what publishers keep
 # for them: a recorder that the scheduler has set aside must not miss any.
@@ -67,7 +69,9 @@ class Pacing:
         """How often to look whether a sample is due [s]."""
         if self.factor == 0.0:
             return SHORTEST_PERIOD
-        return max(SHORTEST_PERIOD, 1.0 / (self.rate * self.factor))
+        period = 1.0 / (self.rate * self.factor)
+        # Between samples that are far apart the time is published again.
+        return max(SHORTEST_PERIOD, period / math.ceil(period / PAUSED_PERIOD))
 
     def due(self, now: float, sample: int) -> int:
         """Return by how many samples the schedule is ahead of the present one; 1 at factor 0."""
@@ -77,8 +81,8 @@ class Pacing:
         return self._origin_sample + int(elapsed * self.rate) - sample
 
     def delay(self, now: float, sample: int) -> float:
-        """Return how far the simulation is behind real time [s]; not for factor 0."""
-        return self.due(now, sample) / (self.rate * self.factor)
+        """Return how far the next sample, if it is due, is behind real time [s]; factor > 0."""
+        return (self.due(now, sample) - 1) / (self.rate * self.factor)
 
     def is_overrun(self, begun: float, now: float, sample: int) -> bool:
         """Return whether it is too far behind to catch up, which it tries since ``begun``."""
@@ -314,12 +318,14 @@ class Simulation(Generic[State, Command]):
 
     def tick(self, now: float) -> None:
         """Advance as far as the way of running allows, at the present wall time [s]."""
-        if self.paused and not self._steps_left:
+        waits = self.paused and not self._steps_left
+        if (waits or not self.settings.lockstep) and now - self._clock_published > PAUSED_PERIOD:
             # Nodes that follow /clock see that the simulation still runs.
-            if now - self._clock_published > PAUSED_PERIOD:
-                self._clock_published = now
-                self._node.publish_paused(self.nanoseconds)
-        elif self.settings.lockstep and not self._answered:
+            self._clock_published = now
+            self._node.publish_paused(self.nanoseconds)
+        if waits:
+            return
+        if self.settings.lockstep and not self._answered:
             self._check_deadline(now)
         elif self.settings.lockstep:
             if self._steps_left or self._pacing.due(now, self.sample) > 0:
@@ -413,7 +419,8 @@ class Simulation(Generic[State, Command]):
 
     def _publish(self) -> None:
         """Publish the present sample."""
-        self._lockstep.restart(time.monotonic())
+        self._clock_published = time.monotonic()
+        self._lockstep.restart(self._clock_published)
         self._node.publish_sample(self.nanoseconds)
 
     def _restart_schedule(self) -> None:

@@ -172,10 +172,11 @@ class StandardInterface:
             simulation.resume()
             return
         simulation.pause()
+        if target == states.STATE_QUITTING:
+            self._node.get_logger().info(f'asked to quit at {simulation.time:g} s')
         if self._is_stopped:
             simulation.reset()
         if target == states.STATE_QUITTING:
-            self._node.get_logger().info(f'asked to quit at {simulation.time:g} s')
             simulation.quit()
 
     def reset_simulation(self, request: Any, _: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from longreach_node.samples import (
@@ -197,10 +199,15 @@ def test_what_is_missing_is_counted() -> None:
 
 
 def test_another_rate_is_said() -> None:
+    for indices in ((0, 0.2), [0.7 * k for k in range(60)], [1.1 * k for k in range(60)]):
+        stream = Stream()
+        stream.send(*indices)
+        text = "s after the one before; sample_rate = 200 Hz shall be the plant's publish_rate"
+        assert text in stream.notes[0]
+    jitter = [k + 0.3 * math.sin(k) for k in range(200)]
     stream = Stream()
-    stream.send(0, 0.2)
-    (note,) = stream.notes
-    assert "sample_rate = 200 Hz shall be the plant's publish_rate" in note
+    stream.send(*jitter)
+    assert not stream.notes
 
 
 def test_single_older_samples_change_nothing() -> None:

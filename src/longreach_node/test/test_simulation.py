@@ -106,12 +106,21 @@ def test_a_long_delay_is_dropped(wall: Wall) -> None:
     rig.tick(0.99 * BACKLOG)
     assert rig.log == []
     assert rig.samples == list(range(40))
-    rig.tick(1.02 * BACKLOG)
+    rig.tick(1.05 * BACKLOG)
     assert rig.samples[-1] == 39
     assert rig.simulation.incidents.counts['overruns'] == 1
     assert rig.log[0].startswith('overrun 1: 0.205 s behind real time, dropped from the schedule')
     rig.tick(0.0051)
     assert rig.samples[-1] == 40
+
+
+def test_samples_that_are_far_apart_are_no_delay_and_time_is_repeated(wall: Wall) -> None:
+    rig = Rig(wall, real_time_factor=0.02)
+    assert (rig.samples, rig.period) == ([0], 0.05)
+    for _ in range(25):
+        rig.tick(0.0501)
+    assert (rig.samples, rig.log) == ([0, 1, 2], [])
+    assert rig.node.publish_paused.call_count == 25
 
 
 @pytest.mark.parametrize(('step', 'most'), [(0.05, 6), (0.0045, 25)])
@@ -262,13 +271,13 @@ def test_no_single_step_after_the_end(wall: Wall) -> None:
 
 def test_many_steps_do_not_wait_for_a_slow_schedule(wall: Wall) -> None:
     rig = Rig(wall, start_paused=True, real_time_factor=0.01)
-    assert rig.period == 1.0
+    assert rig.period == 0.05
     wall.step = 5e-3
     rig.simulation.step_many(2, lambda *_: None)
     assert rig.period == SHORTEST_PERIOD
     rig.tick()
     rig.tick()
-    assert (rig.samples, rig.period) == ([0, 1, 2], 1.0)
+    assert (rig.samples, rig.period) == ([0, 1, 2], 0.05)
 
 
 @pytest.mark.parametrize(('state', 'clock'), [(True, True), (True, False), (False, True)])
