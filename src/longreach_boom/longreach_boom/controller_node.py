@@ -7,7 +7,7 @@ In lockstep the commands equal those of a simulation by the library.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
@@ -27,8 +27,8 @@ from longreach_node.trajectory_controller import TrajectoryControllerNode
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(MachineParameters):
-    """Parameters of the controller node."""
+class SampleParameters(MachineParameters):
+    """Parameters of every controller of the boom."""
 
     sample_rate: float = quantity(
         "samples per second of simulation, the plant's publish_rate",
@@ -38,6 +38,12 @@ class ControllerNodeParameters(MachineParameters):
         default=1.0 / SAMPLE_TIME,
     )
     lockstep: bool = quantity('the plant waits for each command', default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class ControllerNodeParameters(SampleParameters):
+    """Parameters of the controller node."""
+
     proportional_gain: float = quantity(
         "piston velocity per error; -1: the boom file's",
         '1/s',
@@ -72,7 +78,8 @@ class ControllerNodeParameters(MachineParameters):
 class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     """Joint position control of the boom."""
 
-    spec, settings_type, joint_suffix = BOOM, ControllerNodeParameters, '_joint'
+    spec, joint_suffix = BOOM, '_joint'
+    settings_type: ClassVar[type[SampleParameters]] = ControllerNodeParameters
 
     def make_follower(
         self, machine: BoomParameters, scenario: Scenario | None, settings: Any

@@ -13,7 +13,7 @@ from longreach_msgs.msg import HydraulicState
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from longreach_boom.controller_node import ControllerNode, ControllerNodeParameters
+from longreach_boom.controller_node import ControllerNode, SampleParameters
 from longreach_boom.follower import Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
@@ -30,7 +30,7 @@ _SILENT = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class DampingParameters(ControllerNodeParameters):
+class DampingParameters(SampleParameters):
     """Parameters of the node."""
 
     method: str = choice('controller', (*CONTROLLERS, TIP), default='modal')
@@ -54,13 +54,13 @@ class DampingNode(ControllerNode):
         self, machine: BoomParameters, scenario: Scenario | None, settings: Any
     ) -> DampingFollower:
         """Return the controller of the settings."""
-        super().make_follower(machine, scenario, settings)
+        self._boom = machine
         is_tip = settings.method == TIP
         if is_tip and self._joystick is None:
             self._joystick = self.create_subscription(
                 Twist, 'tip_velocity', self._on_velocity, qos.SET_POINT
             )
-        common = self._boom, scenario, 1.0 / settings.sample_rate
+        common = machine, scenario, 1.0 / settings.sample_rate
         if is_tip:
             return TipFollower(*common, delay=settings.delay, joystick=self._velocity)
         return DampingFollower(*common, method=settings.method, delay=settings.delay)

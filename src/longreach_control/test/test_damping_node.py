@@ -100,6 +100,12 @@ def test_an_operator_leaves_the_posture() -> None:
         follower.stream(answered, 15.0, {0: 1.0})
 
 
+def test_gains_of_the_joint_controller_are_unknown() -> None:
+    words = setting('controller', proportional_gain=4.0)
+    with bench(*words) as b, pytest.raises(InputError, match="'proportional_gain' is unknown"):
+        b.add(DampingNode)
+
+
 class Answering(CycleNode[ValveCommand]):
     """A controller of the benchmark as a node, made anew when time restarts."""
 
