@@ -20,7 +20,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectories import Reference
-from longreach_dynamics.trajectory_following import FollowerState
+from longreach_dynamics.trajectory_following import FAR, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
 _FAR, _STILL = 0.15, 2.0
@@ -60,7 +60,11 @@ class DampingFollower(BoomFollower):
         loads: tuple[Load, ...] = ()
         if isinstance(self.scenario, Scenario):
             loads = self.scenario.initial_loads(self.machine)
-        return Situation(self.machine, measured.angles, loads, self.sample_time, self.delay)
+        # A joint at its end is slightly beyond it, as is one whose encoder is not quite right.
+        ends = np.clip(measured.angles, *self.machine.joint_limits().T)
+        near = np.abs(ends - measured.angles) <= FAR
+        angles = np.where(near, ends, measured.angles)
+        return Situation(self.machine, angles, loads, self.sample_time, self.delay)
 
     def warm_up(self) -> None:
         """Compile the functions of a cycle, or load them from the cache."""

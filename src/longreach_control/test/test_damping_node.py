@@ -100,6 +100,21 @@ def test_an_operator_leaves_the_posture() -> None:
         follower.stream(answered, 15.0, {0: 1.0})
 
 
+@pytest.mark.parametrize('kind', [DampingFollower, TipFollower])
+def test_a_joint_at_its_end_is_controlled(kind: type[DampingFollower]) -> None:
+    boom = load_boom()
+    high = boom.joint_limits()[0, 1]
+    end = np.array([high, *boom.pose('site')[1:]])
+    scenario = Scenario(duration=1.0, pose_deg=tuple(np.degrees(end)))
+    readings = read(boom, Boom(boom, scenario).initial_state())
+    follower, first = kind(boom, None, 0.01), np.eye(4)[0]
+    for beyond in (1e-8, 0.01):
+        state, _ = follower.answer(None, 0.0, Measurement(end + beyond * first, *readings))
+        np.testing.assert_array_equal(state.memory.situation.angles, end)
+    with pytest.raises(InputError, match=r'angle of joint beam_1 = 104\.485 deg'):
+        follower.answer(None, 0.0, Measurement(end + 0.1 * first, *readings))
+
+
 def test_gains_of_the_joint_controller_are_unknown() -> None:
     words = setting('controller', proportional_gain=4.0)
     with bench(*words) as b, pytest.raises(InputError, match="'proportional_gain' is unknown"):
