@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +21,12 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectories import Reference
-from longreach_dynamics.trajectory_following import FAR, FollowerState
+from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
 _FAR, _STILL = 0.15, 2.0
+# A boom that stands has no faster joint [rad/s].
+_STANDING = math.radians(0.3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,24 +85,34 @@ class TipFollower(DampingFollower):
     An operator moves the tip, see :class:`.tip.TipControl`; there are no trajectories.
 
     ``joystick`` returns the velocity of the tip (2,) [m/s]. The controller is made anew where the
-    boom has come to rest in another posture.
+    boom has come to rest in another posture, or stands and is far from where it is to be.
     """
 
     joystick: Callable[[], np.ndarray] = lambda: np.zeros(2)
 
-    def answer(
-        self, state: FollowerState | None, time: float, measured: Measurement
+    def planned(self, angles: np.ndarray) -> None:
+        """Return no trajectory."""
+
+    def cycle(
+        self,
+        state: FollowerState,
+        time: float,  # noqa: ARG002
+        measured: Measurement,
     ) -> tuple[FollowerState, BoomCommand]:
-        """Return the state after a sample, and the command to it."""
-        angles = measured.angles
-        control = None if state is None else state.memory
-        if control is not None and control.still > _STILL:
-            far = np.abs(angles - control.situation.angles).max() > _FAR
-            control = None if far else control
+        """Return the state after a cycle, and its command."""
+        control, before, stuck = state.memory, 0.0, False
+        if control is not None:
+            before = np.abs(control.ahead).max()
+            stuck = before > FAR and np.abs(state.rates).max() < _STANDING
+            moved = np.abs(measured.angles - control.situation.angles).max() > _FAR
+            if stuck or (control.still > _STILL and moved):
+                control = None
         if control is None:
             control = TipControl(self.situation(measured))
         spools = control.drive(readings_of(measured), self.joystick())
-        state = FollowerState(control, time, angles, np.zeros(len(angles)))
+        left_behind = stuck or before < FARTHEST <= np.abs(control.ahead).max()
+        count = state.resumptions + bool(left_behind)
+        state = state._replace(memory=control, resumptions=count)
         return state, BoomCommand(tuple(spools.tolist()))
 
     def follow(self, *_: Any, **__: Any) -> FollowerState:

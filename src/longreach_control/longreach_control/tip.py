@@ -27,6 +27,7 @@ from longreach_control.plant import Situation
 from longreach_dynamics.control import low_pass
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
+from longreach_dynamics.trajectory_following import FARTHEST
 
 # Share of the range in which an end is near, how much nearness weighs, and what a singular
 # posture costs [m^2].
@@ -62,6 +63,7 @@ class TipControl(ModalFeedback):
         self._limits = situation.boom.joint_limits()
         N = situation.boom.size
         self._raised = np.zeros(N)
+        self.ahead = np.zeros(N)  # how far what is wanted is from the joints [rad]
         constants = constants_of(situation.boom)
         shape = np.reshape(self.plant.rest.q[N:], (-1, N))
         self._bent = [
@@ -113,6 +115,12 @@ class TipControl(ModalFeedback):
         if self._compensation:
             raising = _RAISING * self._lift @ -self._sag(measured, pistons)
             self._raised = self._raised + raising * T
+        ahead = (pistons + self._raised - measured.pistons) / arms
+        self.ahead = np.clip(ahead, -FARTHEST, FARTHEST)
+        if (excess := ahead - self.ahead).any():
+            # What is wanted does not run away from a boom that does not follow, nor does raising,
+            # which brings the tip to where these angles put it.
+            self._angles = np.clip(self._angles - excess, *self._limits.T)
         return self.cycle(measured, Wanted(pistons + self._raised, arms * rates + raising))
 
     def _sag(self, measured: Measured, pistons: np.ndarray) -> np.ndarray:

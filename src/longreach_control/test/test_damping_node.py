@@ -27,6 +27,7 @@ from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
 from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.trajectory_following import FARTHEST
 from longreach_node.cycle_node import CycleNode
 from longreach_node.hydraulic_messages import valve_command
 from longreach_node.testing import bench, setting
@@ -82,7 +83,7 @@ def test_an_operator_leaves_the_posture() -> None:
     scenario = Scenario(duration=1.0, pose='site')
     follower = TipFollower(boom, scenario, 0.01, joystick=lambda: given[0])
     machine = Boom(boom, scenario)
-    state, answered, made = machine.initial_state(), None, []
+    state, answered, made, most = machine.initial_state(), None, [], 0.0
     for k in range(1500):
         if k == 1000:
             given[0] = np.zeros(2)
@@ -90,10 +91,13 @@ def test_an_operator_leaves_the_posture() -> None:
         measured = Measurement(angles, *read(boom, state))
         answered, command = follower.answer(answered, 0.01 * k, measured)
         made.append(answered.memory)
+        most = max(most, np.abs(answered.memory.ahead).max())
         state = machine.advance(state, command, 0.01 * k, 0.01)
     assert made[1199] is made[0]
     assert made[-1] is not made[0]
     assert np.abs(made[-1].situation.angles - made[0].situation.angles).max() > 0.15
+    # So fast for so long a cylinder does not follow: what is wanted waits for it, once.
+    assert (most, answered.resumptions) == (FARTHEST, 1)
     # Nothing moves when it is: its own posture is where the boom is.
     assert np.abs(answered.angles - made[-1].situation.angles).max() < 0.01
     with pytest.raises(InputError, match='an operator moves the tip'):
@@ -113,6 +117,24 @@ def test_a_joint_at_its_end_is_controlled(kind: type[DampingFollower]) -> None:
         np.testing.assert_array_equal(state.memory.situation.angles, end)
     with pytest.raises(InputError, match=r'angle of joint beam_1 = 104\.485 deg'):
         follower.answer(None, 0.0, Measurement(end + 0.1 * first, *readings))
+
+
+@pytest.mark.parametrize(('velocity', 'load'), [(-0.5, 1.0), (0.0, 1.2)])
+def test_what_the_tip_is_to_do_does_not_run_away_from_it(velocity: float, load: float) -> None:
+    """With an operator, and with a load, while the valves get no commands."""
+    boom, angles = load_boom(), load_boom().pose('site')
+    follower = TipFollower(boom, None, 0.01, joystick=lambda: np.array([0.0, velocity]))
+    readings = read(boom, Boom(boom, Scenario(duration=1.0, pose='site')).initial_state())
+    measured = Measurement(angles, *readings)
+    state, _ = follower.answer(None, 0.0, measured)
+    measured = measured._replace(head_pressures=load * measured.head_pressures)
+    most, controls = 0.0, {id(state.memory): state.memory}
+    for k in range(1, 2000):
+        state, _ = follower.answer(state, 0.01 * k, measured)
+        controls[id(state.memory)] = state.memory
+        most = max(most, np.abs(state.memory.ahead).max())
+    assert math.radians(3.0) < most < math.radians(4.0)
+    assert state.resumptions == len(controls) - 1 > 0
 
 
 def test_gains_of_the_joint_controller_are_unknown() -> None:
