@@ -71,9 +71,9 @@ class DampingFollower(BoomFollower):
 
     def warm_up(self) -> None:
         """Compile the functions of a cycle, or load them from the cache."""
-        boom = self.machine
-        angles = boom.pose(boom.poses[0].name)
-        plant = Plant.of(Situation(boom, angles))
+        # Without weight a boom can rest anywhere.
+        boom = self.machine.replace(gravity=0.0)
+        plant = Plant.of(Situation(boom, boom.joint_limits().mean(axis=1)))
         spool_positions(
             plant.actuators, np.ones(boom.size), np.ones(boom.size), *np.full((2, boom.size), 1e7)
         )

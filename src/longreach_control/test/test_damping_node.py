@@ -137,6 +137,10 @@ def test_what_the_tip_is_to_do_does_not_run_away_from_it(velocity: float, load: 
     assert state.resumptions == len(controls) - 1 > 0
 
 
+def test_a_boom_without_poses_can_be_damped() -> None:
+    DampingFollower(load_boom().replace(poses=()), None, 0.01).warm_up()
+
+
 def test_gains_of_the_joint_controller_are_unknown() -> None:
     words = setting('controller', proportional_gain=4.0)
     with bench(*words) as b, pytest.raises(InputError, match="'proportional_gain' is unknown"):
