@@ -24,7 +24,7 @@ from longreach_dynamics.trajectories import Reference
 from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
-_FAR, _STILL = 0.15, 2.0
+_MOVED, _STILL = 0.15, 2.0
 # A boom that stands has no faster joint [rad/s].
 _STANDING = math.radians(0.3)
 
@@ -104,7 +104,7 @@ class TipFollower(DampingFollower):
         if control is not None:
             before = np.abs(control.ahead).max()
             stuck = before > FAR and np.abs(state.rates).max() < _STANDING
-            moved = np.abs(measured.angles - control.situation.angles).max() > _FAR
+            moved = np.abs(measured.angles - control.situation.angles).max() > _MOVED
             if stuck or (control.still > _STILL and moved):
                 control = None
         if control is None:

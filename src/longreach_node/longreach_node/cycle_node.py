@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import LongreachError
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
 from longreach_node.diagnostics import Incidents
@@ -142,7 +142,7 @@ class CycleNode(Node, Generic[Command]):
         """Run a cycle and publish its command."""
         try:
             command = self.run_cycle(*sample)
-        except InputError as error:
+        except LongreachError as error:
             self._samples.invalid(sample.stamp, error)
             return
         self.put_out(sample.stamp, command, report=report)
