@@ -3,9 +3,12 @@ Compilation of a kernel without machine code of the functions that it calls.
 
 numba optimises each compiled function and emits its machine code and wrappers, with which Python
 can call it. Those that a kernel calls are then linked into it and optimised there again, once for
-each level of calls. Within :func:`only_linked` the outermost function alone is optimised, and
-kernels compile in two thirds of the time. Where Python calls one of the others after all, it is
-compiled again, in full.
+each level of calls. Within :func:`only_linked` the outermost function alone is optimised in full,
+and kernels compile in two thirds of the time. Where Python calls one of the others after all, it
+is compiled again.
+
+Functions of other packages are compiled as ever: such a function has no environment, which
+printing, exceptions with values and Python code within compiled code need.
 """
 
 from __future__ import annotations
@@ -36,7 +39,14 @@ class _Compiling(event.Listener):
 
     def is_inner(self) -> bool:
         """Return whether the innermost is called by another one, and has no cache of its own."""
-        return len(self.functions) > 1 and isinstance(self.functions[-1][0]._cache, NullCache)
+        if len(self.functions) < 2 or not all(_is_ours(one) for one, _ in self.functions):
+            return False
+        return isinstance(self.functions[-1][0]._cache, NullCache)
+
+
+def _is_ours(dispatcher: Any) -> bool:
+    """Return whether a function is one of Longreach, or of numba below one of these."""
+    return bool(dispatcher.py_func.__module__.startswith(('longreach_', 'numba.')))
 
 
 _compiling = _Compiling()
@@ -56,6 +66,12 @@ class _Library(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         if not self.is_inner:
             super()._optimize_final_module()
+            return
+        # What is small is inlined; without this the excavator on terrain is half as fast.
+        passes, builder = self._codegen._module_pass_manager(
+            loop_vectorize=False, slp_vectorize=False, opt=1, cost='cheap'
+        )
+        passes.run(self._final_module, builder)
 
     def _finalize_final_module(self) -> None:
         if not self.is_inner:
@@ -73,8 +89,9 @@ class _Again:
         self._dispatcher, self._types = dispatcher, types
 
     def __call__(self, *values: Any, **named: Any) -> Any:
-        self._dispatcher.overloads.pop(self._types, None)
-        return self._dispatcher(*values, **named)
+        with global_compiler_lock:
+            self._dispatcher.overloads.pop(self._types, None)
+            return self._dispatcher(*values, **named)
 
 
 _get_executable, _add_overload = CPUContext.get_executable, Dispatcher.add_overload

@@ -185,28 +185,32 @@ def test_cache_is_used_until_a_called_module_changes(
     assert run(package) == (15.5, 1, 0, 1)
 
 
+@pytest.mark.parametrize(
+    ('package', 'error'),
+    # Of other packages, errors have their values.
+    [('longreach_tried', "'x'"), ('tried', "'x', x")],
+)
 def test_python_calls_what_a_kernel_calls(
-    package: Path, run: Callable[[Path], Outcome], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, error: str
 ) -> None:
-    text = MODULES['inner'].replace(
-        'return', "if x < 0.0:\n        raise ValueError('x')\n    return"
-    )
-    (package / 'inner.py').write_text(text)
-    monkeypatch.syspath_prepend(package.parent)
-    for name in list(sys.modules):
-        if name.partition('.')[0] == 'machine':
-            monkeypatch.delitem(sys.modules, name)
-    outer = importlib.import_module('machine.outer')
-    inner = importlib.import_module('machine.inner').inner
+    (tmp_path / package).mkdir()
+    checked = f'if x < 0.0:\n        raise ValueError({error})\n    return'
+    for name, text in (MODULES | {'inner': MODULES['inner'].replace('return', checked)}).items():
+        (tmp_path / package / f'{name}.py').write_text(text.replace('machine', package))
+    monkeypatch.syspath_prepend(tmp_path)
+    outer = importlib.import_module(f'{package}.outer')
+    inner = importlib.import_module(f'{package}.inner').inner
     p = outer.numbers(3.0)
-    assert (outer.compute(2.0, p), inner(2.0, p), inner(3.0, p)) == (7.0, 7.0, 10.0)
-    for function in (outer.compute, inner):
-        with pytest.raises(ValueError, match='x'):
-            function(-1.0, p)
+    assert outer.compute(2.0, p) == 7.0
+    with pytest.raises(ValueError, match='x') as raised:
+        outer.compute(-1.0, p)
+    assert raised.value.args == ('x', -1.0)[: error.count(',') + 1]
+    assert (inner(2.0, p), inner(3.0, p)) == (7.0, 10.0)
+    with pytest.raises(ValueError, match='x'):
+        inner(-1.0, p)
     # Other functions than kernels link it, too.
     other = njit(lambda x: inner(x, p))
     assert other(2.0) == 7.0
-    assert run(package) == (7.0, 1, 0, 1)
 
 
 @pytest.mark.slow_after(2)

@@ -88,8 +88,7 @@ def _top(x, ground, state):  # type: ignore[no-untyped-def]
     return _height(x, FIRM, ground, state) + _height(x, FIRM + ground.cells, ground, state)
 
 
-# As a call, with all numbers of the ground, it would take half of the time of a step.
-@njit(forceinline=True)
+@njit
 def _beside(x, loose, tooth, ground, state):  # type: ignore[no-untyped-def]
     """
     Return the height of the soil at x, with (1) or without (0) the loose soil.
