@@ -490,8 +490,15 @@ def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
         writer.write(writer.add_topic('/x', 'std_msgs/msg/Int32', *definition, ()), 3, FIVE)
     (tmp_path / 'two' / 'metadata.yaml').unlink(missing_ok=True)
     shutil.copy(tmp_path / 'other' / 'other_0.mcap', tmp_path / 'two' / 'z_1.mcap')
-    with open_bag(tmp_path / 'two') as opened:
-        assert [time for _, time, _ in opened.messages()] == sorted([*times, 3])
+    # The same with metadata.
+    shutil.copytree(tmp_path / 'bag', tmp_path / 'both')
+    shutil.copy(tmp_path / 'other' / 'other_0.mcap', tmp_path / 'both')
+    metadata = tmp_path / 'both' / 'metadata.yaml'
+    text = metadata.read_text().replace('count: 10', 'count: 11')
+    metadata.write_text(text.replace('  - bag_0.mcap', '  - bag_0.mcap\n  - other_0.mcap'))
+    for name in ('two', 'both'):
+        with open_bag(tmp_path / name) as opened:
+            assert [time for _, time, _ in opened.messages()] == sorted([*times, 3])
     for bag in ('bag', 'killed'):
         with open_bag(tmp_path / bag) as opened:
             assert [time for _, time, _ in opened.messages()] == sorted(times)

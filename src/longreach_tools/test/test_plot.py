@@ -160,6 +160,26 @@ def test_a_gap_in_the_second_run_is_not_bridged():
     assert steps.less(half).values[1:].tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
 
 
+def test_a_second_run_may_lack_an_entry(tmp_path):
+    bags = [
+        write_bag(
+            tmp_path / ''.join(names),
+            'a',
+            [
+                ('j', k + 1, stamped(JointState(name=names, position=[1.0] * n), k + 1))
+                for k in (0, 1)
+            ],
+        )
+        for n, names in ((2, ['x', 'y']), (1, ['x']))
+    ]
+    picture, _ = build(bags[0], [Signal('j', 'position')], Window(), bags[1])
+    (panel,) = picture.panels
+    assert [one.values.tolist() for one in panel.differences] == [
+        [0.0] * 2,
+        pytest.approx([math.nan] * 2, nan_ok=True),
+    ]
+
+
 def test_no_line_is_drawn_across_a_gap():
     time = np.array([0.0, 1.0, 2.0, 8.0, 9.0])
     line = Curve('a', 'a', 'm', time, np.ones(5))

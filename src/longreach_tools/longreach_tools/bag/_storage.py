@@ -9,6 +9,7 @@ never changes a recording. Times are integer nanoseconds.
 from __future__ import annotations
 
 import contextlib
+import copy
 import heapq
 import re
 import shutil
@@ -83,12 +84,7 @@ class Bag:
         read = 0
         try:
             with _readable(self.path):
-                chosen = [
-                    (reader, [one for one in reader.connections if one.topic in wanted])
-                    for reader in self._readers
-                ]
-                files = [reader.messages(some, start) for reader, some in chosen if some]
-                for connection, time, data in heapq.merge(*files, key=itemgetter(1)):
+                for connection, time, data in self._by_time(wanted, start):
                     if data[:4] == _ZSTD_MAGIC:
                         raise LongreachError(
                             f'{self.path}: its messages are compressed; give the directory of'
@@ -104,6 +100,32 @@ class Bag:
                 f'{self.path}: damaged: {read} of {count} messages could be read{self._places()};'
                 f' {_remedy(self.path)}'
             )
+
+    def _by_time(self, wanted: Sequence[str], start: int) -> Iterator[Any]:
+        """Yield messages in the order of time; files whose times overlap are read together."""
+        files = []
+        for reader in self._readers:
+            for storage in getattr(reader, 'storages', [reader]):
+                one = reader
+                if storage is not reader:
+                    # Of a directory, which rosbags reads file by file.
+                    one = copy.copy(reader)
+                    one.storages = [storage]
+                files.append((storage.metadata.start_time, storage.metadata.end_time, one))
+        groups: list[list[Any]] = []
+        end = 0
+        for first, behind, reader in sorted(files, key=itemgetter(0)):
+            if not groups or first >= end:
+                groups.append([])
+            groups[-1].append(reader)
+            end = max(end, behind)
+        for group in groups:
+            chosen = [
+                (reader, [one for one in reader.connections if one.topic in wanted])
+                for reader in group
+            ]
+            parts = [reader.messages(some, start) for reader, some in chosen if some]
+            yield from heapq.merge(*parts, key=itemgetter(1))
 
     def _places(self) -> str:
         """Return where the files are damaged, which rosbags does not say."""

@@ -71,6 +71,8 @@ class _Side:
                 spaces = {space or f'/{one.topic.split("/")[1]}' for one in signals}
                 self._watched = event_signals(bag, spaces)
         self._asked = signals
+        # Of a second recording these are what the first one has.
+        self._named = {*signals} if events else set()
         self.recording = self._read()
         self.notes = list(self.recording.notes)
         names = [n for n in self.recording.topics if self._topics[n].typename == JOINT_STATES]
@@ -114,14 +116,16 @@ class _Side:
         return np.asarray((time - self.origin) / NANOSECONDS)
 
     def curve(self, signal: Signal, label: str, unit: str, is_flag: bool) -> Curve:
-        """Return a signal; InputError for an entry that no message has."""
+        """Return a signal; InputError for an entry that was asked for, and no message has."""
         data = self.recording.topics[signal.topic]
         time, values = data.samples(signal.field)
-        if len(data.time) and not len(time):
+        if signal in self._named and len(data.time) and not len(time):
             message = first_messages(self.path, [signal.topic])[signal.topic]
-            near = near_names(signal.field, numeric_fields(message))
+            known = numeric_fields(message)
+            none = 'no message' if signal.field not in known else 'since time began anew none'
             raise InputError(
-                f'{self.path}: no message of {signal.topic} has {signal.field}; similar: {near}'
+                f'{self.path}: {none} of {signal.topic} has {signal.field}; similar:'
+                f' {near_names(signal.field, known)}'
             )
         return Curve(str(signal), label, unit, self.seconds(time), values, is_flag)
 

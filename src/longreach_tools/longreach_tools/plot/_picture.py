@@ -81,7 +81,7 @@ class Curve:
             inside = (self.time >= time[0]) & (self.time <= time[-1])
             inside &= np.minimum(*(steps[end - 1] for end in ends)) <= _GAP * np.median(steps)
             found[inside] = (self.values - between)[inside]
-        return dataclasses.replace(self, values=found, zero=0.0)
+        return dataclasses.replace(self, values=found, zero=self.zero - other.zero)
 
 
 class Panel(NamedTuple):
