@@ -102,13 +102,14 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
         return
     text = f'parameters of the {spec.name} (default: the installed {spec.file})'
     add_file_option(parser, 'FILE.yaml', text)
+    example = '' if spec.swept.startswith(_SCENARIO) else f', such as {spec.swept}=1.0'
     parser.add_argument(
         '--set',
         metavar='PATH=VALUE',
         action='append',
         default=[],
-        help='another value than in the file, such as'
-        f' {spec.swept}=1.0; of the scenario with scenario.PATH; can be repeated',
+        help=f'another value than in the file{example}; of a scenario file, where the command'
+        ' reads one, with scenario.PATH; can be repeated',
     )
 
 
