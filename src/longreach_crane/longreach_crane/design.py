@@ -103,7 +103,7 @@ def design_sampled_regulator(
     Phi, gamma = motion[:5, :5], motion[:5, 5:]
     try:
         X = linalg.solve_discrete_are(Phi, gamma, cost[:5, :5], cost[5:, 5:], s=cost[:5, 5:])
-    except (np.linalg.LinAlgError, ValueError) as error:
+    except ValueError as error:  # also LinAlgError
         raise _not_stabilising(Q, effort_weight) from error
     h = np.linalg.solve(cost[5:, 5:] + gamma.T @ X @ gamma, gamma.T @ X @ Phi + cost[:5, 5:].T)[0]
     if np.abs(linalg.eigvals(Phi - gamma * h)).max() >= 1.0 - 1e-9:

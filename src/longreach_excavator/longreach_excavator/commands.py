@@ -359,6 +359,8 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
     )
     if arguments.soil == 'law' and arguments.surface is None:
         _say("the soil begins at the bucket's edge in the first row; --surface puts it elsewhere")
+    if arguments.soil == 'file' and motion.tooth_forces is None:
+        _say(f'{arguments.motion} has no force_x, force_z: without soil')
     supply = excavator.oil.supply_pressure
     for cylinder in excavator.cylinders:
         force, length = (result.column(f'{of}_{cylinder.name}') for of in ('force', 'length'))

@@ -176,10 +176,9 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
 
         One joint alone would move the tip elsewhere: it stops where a stroke ends.
         """
-        e, share = self.excavator, 1.0
-        lengths, levers = (
-            found(measured.angles).tolist() for found in (e.linkage().lengths, e.linkage().levers)
-        )
+        e, share, linkage = self.excavator, 1.0, self.excavator.linkage()
+        lengths = linkage.lengths(measured.angles).tolist()
+        levers = linkage.levers(measured.angles).tolist()
         for k, rate in enumerate(rates):
             velocity, cylinder = levers[k] * rate, e.cylinders[k]
             if velocity == 0.0:

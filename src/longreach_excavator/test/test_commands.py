@@ -141,6 +141,9 @@ def test_inverse_does_not_ask_the_pump_for_what_a_stop_holds(capsys, tmp_path, c
     assert Outcome(capsys, *words).err == ''
     weak = Outcome(capsys, *words, '--set', 'oil.supply_pressure=8e6').err
     assert 'boom needs more than the supply pressure of 8e+06 Pa' in weak
+    names = ('time', 'theta_2', 'theta_3', 'theta_4')
+    write_csv(file, names, cycle.stack(names))
+    assert 'cycle.csv has no force_x, force_z: without soil' in Outcome(capsys, *words).err
 
 
 @pytest.mark.slow
