@@ -245,9 +245,13 @@ def test_pose_keeps_the_side_of_a_plane_and_says_that_it_keeps_a_plane(capsys, f
     np.testing.assert_allclose(spreads[1], spreads[0], rtol=1e-9)
     file.write_text(file.read_text().replace('in_plane: true', 'in_plane: false'))
     found, warned = printed(capsys, *words, out)
+    # That says nothing about the poses.
+    assert found['trusted']
     assert found['warnings'] == [warned[-1].removeprefix('longreach vision: ')]
     assert f'the plane of {out} is unchanged' in warned[-1]
     np.testing.assert_array_equal(load_rig(out).plane.normal, planes[1].normal)
+    call(*words, out)
+    assert 'not reliable' not in capsys.readouterr().out
 
 
 LAYOUT = 'rig.yaml: the layout of this file does not allow'

@@ -16,7 +16,7 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
-from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.geometry import PlaneFit, Pose
 from longreach_markers.rig import LONGEST_DELAY, LONGEST_LINE, Rig
 from longreach_markers.setup.localisation import Localisation
 from longreach_markers.setup.reference_points import Reference
@@ -31,26 +31,26 @@ _UNITS = 'positions [m], orientations x y z w; covariances by rows, rotations [r
 _LONGEST = {'delay': LONGEST_DELAY, 'line_time': LONGEST_LINE}
 
 
-def adapted(out: Path, found: Localisation) -> Localisation:
+def on_old_side(out: Path, plane: PlaneFit | None) -> tuple[PlaneFit | None, list[str]]:
     """
-    Return what fits an existing rig file: the side to which its normal points stays.
+    Return a plane whose normal points to the same side as that in an existing rig file, and notes.
 
-    Offsets of its markers are along the normal. If only the file has a plane, a warning is added.
+    Offsets of the file's markers are along the normal. A note says that only the file has a plane.
     """
     old = _entries_of(out).get('plane')
     if not isinstance(old, dict):
-        return found
-    if found.plane is None:
-        warning = (
+        return plane, []
+    if plane is None:
+        note = (
             f'the plane of {out} is unchanged: no points have in_plane; if the new poses are in'
             ' another world, mark three or more with in_plane: true'
         )
-        return dataclasses.replace(found, warnings=(*found.warnings, warning))
+        return None, [note]
     # What is wrong with the old plane does not matter.
     with contextlib.suppress(KeyError, TypeError, ValueError):
-        if np.array(old['normal'], dtype=np.float64) @ found.plane.plane.normal < 0.0:
-            return dataclasses.replace(found, plane=found.plane.turned())
-    return found
+        if np.array(old['normal'], dtype=np.float64) @ plane.plane.normal < 0.0:
+            return plane.turned(), []
+    return plane, []
 
 
 def write_localisation(

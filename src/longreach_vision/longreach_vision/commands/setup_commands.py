@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ from longreach_tools.output import (
     writing,
 )
 from longreach_vision.commands.arguments import READING, add_options, add_rig, warn
-from longreach_vision.commands.rig_files import adapted, write_localisation
+from longreach_vision.commands.rig_files import on_old_side, write_localisation
 
 # Of a camera, in the order of the output.
 _INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
@@ -261,8 +262,10 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         found = localise(reference, cameras)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
+    notes: list[str] = []
     if out is not None:
-        found = adapted(out, found)
+        plane, notes = on_old_side(out, found.plane)
+        found = dataclasses.replace(found, plane=plane)
     text = _pose_text(found)
     if out is not None and write_localisation(out, found, reference, file, arguments.marker):
         text += f'\n\n{out} contains an example marker; replace it by your markers'
@@ -270,8 +273,10 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         from longreach_vision.commands.setup_figures import draw_localisation
 
         draw_localisation(arguments.plot, found, cameras)
-    print_result(_pose_result(found), text, arguments.format)
-    warn(*found.warnings)
+    # Notes are about the file: the poses may be trusted nevertheless.
+    warnings = [*found.warnings, *notes]
+    print_result(_pose_result(found) | {'warnings': warnings}, text, arguments.format)
+    warn(*warnings)
 
 
 def _marker(text: str) -> tuple[str, float]:
@@ -340,7 +345,6 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
         'tip': _prediction(found.tip),
         'at_points': [_prediction(value) for value in found.at_points],
         'trusted': not found.warnings,
-        'warnings': found.warnings,
     }
 
 
