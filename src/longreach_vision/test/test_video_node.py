@@ -165,6 +165,20 @@ def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path, right) -> 
         assert stamps(found) == [10_000_000 * number for number in numbers]
 
 
+def test_pictures_of_all_cameras_are_consecutive_if_those_of_one_have_no_numbers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, stems in (('left', ('img_100', 'img_101')), ('right', ('a', 'b'))):
+        (tmp_path / name).mkdir()
+        for stem in stems:
+            cv2.imwrite(f'{tmp_path}/{name}/{stem}.png', np.zeros((HEIGHT, WIDTH), np.uint8))
+    topics = {f'{name}/image_raw': (Image, 2) for name in ('left', 'right')}
+    sources = f'left={tmp_path}/left right={tmp_path}/right'
+    images, _ = heard(topics, sources=sources, stamps='source', pace='delivered')
+    assert [stamps(found) for found in images] == [[0, 10_000_000]] * 2
+    assert capfd.readouterr().err.count('neither times nor one number') == 1
+
+
 def test_stamps_of_the_file(tmp_path: Path) -> None:
     for moment in ('7.5', '7.75', '8.25'):
         cv2.imwrite(str(tmp_path / f'right_{moment}.png'), np.zeros((HEIGHT, WIDTH), np.uint8))

@@ -66,7 +66,7 @@ class VideoNode(Node):
             thread.start()
 
     def _places(self, specs: Mapping[str, str]) -> dict[str, tuple[int, int, int]]:
-        """Return the places of numbered pictures, so that equal numbers are equal times."""
+        """Return the places of images of files, so that equal numbers are equal times."""
         known: dict[str, ImageSource] = {}
         for name, spec in specs.items():
             # What is no file, or wrong with it, is the matter of its feed.
@@ -74,11 +74,11 @@ class VideoNode(Node):
                 contextlib.suppress(InputError, OSError, RuntimeError, ValueError),
                 stored_source(spec, {'color': False, 'bits': 0}) as source,
             ):
-                if source.numbers is not None:
-                    known[name] = source
+                known[name] = source
         found = dict(zip(known, places_of(known), strict=True))
         for source in known.values():
-            if source.unnumbered:
+            # The feed of a source without numbers tells that itself.
+            if source.numbers is not None and source.unnumbered:
                 self.get_logger().warning(source.unnumbered)
         return found
 
