@@ -126,7 +126,8 @@ def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     assert [ready.late for ready in found] == [True, False]
     assert made.counts('late') == {'left': 0, 'right': 1}
     (note,) = made.notes
-    assert note.startswith('1 images of right come after later ones of other cameras')
+    # They are given to the tracker, and their observations to bags and topics.
+    assert note.startswith('1 images of right come after later ones of other cameras: they are tr')
 
 
 def test_images_out_of_order_are_left_out() -> None:

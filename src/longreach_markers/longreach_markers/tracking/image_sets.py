@@ -290,16 +290,17 @@ class ImagePairs(Generic[Picture]):
 
     @property
     def notes(self) -> list[str]:
-        """Images that are not used, by camera, with the reason and a remedy."""
+        """Images that are not used, or not for positions, by camera, and why, with a remedy."""
+        unused = 'they are not used'
         kinds = {
-            'repeated': 'repeat the previous one, pixel by pixel, with later stamps',
-            'disordered': 'have stamps that are not later than the previous one',
-            'misdated': 'have stamps far from that of the previous one',
-            'late': 'come after later ones of other cameras',
+            'repeated': f'repeat the previous one, pixel by pixel, with later stamps: {unused}',
+            'disordered': f'have stamps that are not later than the previous one: {unused}',
+            'misdated': f'have stamps far from that of the previous one: {unused}',
+            'late': 'come after later ones of other cameras: they are tracked, but no positions'
+            ' are written',
         }
         return [
-            f'{count} images of {name} {kind}: they are not used; check its driver, and how the'
-            ' images were recorded'
+            f'{count} images of {name} {kind}; check its driver, and how the images were recorded'
             for what, kind in kinds.items()
             for name, count in self.counts(what).items()
             if count
