@@ -46,7 +46,7 @@ class _Compiling(event.Listener):
 
 def _is_ours(dispatcher: Any) -> bool:
     """Return whether a function is one of Longreach, or of numba below one of these."""
-    return bool(dispatcher.py_func.__module__.startswith(('longreach_', 'numba.')))
+    return str(dispatcher.py_func.__module__).startswith(('longreach_', 'numba.'))
 
 
 _compiling = _Compiling()
