@@ -149,11 +149,14 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
 class _OneRun(ImagePairs[np.ndarray]):
     """Pairs of images of files, in which time does not go back; those that wait then stay."""
 
+    added: Picture  # the latest one
+
     def restart(self) -> None:
         """Raise InputError."""
         raise InputError(
-            'allowed: one run with increasing times; record each run in its own bag, or play this'
-            ' one to the tracker node, which starts again: longreach bag play'
+            f'{self.added.name}: time goes back to {self.added.stamp / _SECOND:.3f} s, allowed:'
+            ' one run with increasing times; record each run in its own bag, or play this one to'
+            ' the tracker node, which starts again: longreach bag play'
         )
 
 
@@ -164,17 +167,12 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
     follower.pairs = pairs
     delays = rig.delays
     try:
-        for camera, stamp, image, name in pictures:
+        for picture in pictures:
+            camera, stamp, image, name = pairs.added = picture
             own = rig.cameras[camera].camera
             if image.shape != (own.height, own.width):
                 raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
-            try:
-                ready = pairs.add(camera, stamp - delays[camera], image)
-            except InputError as error:
-                raise InputError(
-                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, {error}'
-                ) from error
-            yield from ready
+            yield from pairs.add(camera, stamp - delays[camera], image)
     except LongreachError:
         yield from pairs.finish()
         raise
