@@ -9,6 +9,7 @@ declaration gives as a :class:`SmoothModel`. :func:`linearize` differentiates th
 by central differences, extrapolated to a step of zero (Ridders 1982). Each derivative is that of
 the step at which two extrapolations agree best, and their difference is its stated error. Where
 the derivative from above differs from that from below the equations have a kink, which is stated.
+What jumps has no derivative: NaN stands for that of an output, and rates that jump are refused.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import finite
 
 if TYPE_CHECKING:
     import control
@@ -35,6 +37,8 @@ _SIZES = {'Pa': 1e6, 'N': 1e4, 'N m': 1e4, 'm^3/s': 1e-3, 'J': 1e3}
 # A difference of the derivatives on both sides is a kink beyond this share of the row's largest
 # derivative.
 _KINK = 1e-3
+# A change without a step is a jump beyond this share of that with the first step.
+_JUMP = 0.1
 # Stated errors above are worth a note.
 _WORST = 1e-6
 # Singular values below this share of the largest one are zero, and poles below this one.
@@ -80,10 +84,10 @@ class LinearModel:
     """
     A linear model x' = x'_0 + A dx + B du, y = y_0 + C dx + D du in SI units and radians.
 
-    ``x``, ``u``, ``y`` are the point of linearisation, ``rate`` is x'_0 (n,), 0 at rest. ``error``
-    is the largest stated error of a derivative, over the largest derivative of its row, each times
-    the size of its variable. ``notes`` say what is locked at this point, and where the equations
-    have kinks.
+    ``x``, ``u``, ``y`` are the point of linearisation, ``rate`` is x'_0 (n,), 0 at rest. C and D
+    have NaN where an output jumps. ``error`` is the largest stated error of a derivative, over the
+    largest derivative of its row, each times the size of its variable. ``notes`` say what is
+    locked at this point, and where the equations have kinks or jumps.
     """
 
     A: np.ndarray  # (n, n)
@@ -137,7 +141,7 @@ class LinearModel:
 
     def response(self, frequencies: np.ndarray) -> np.ndarray:
         """
-        Return C (j w - A)^-1 B + D at frequencies (F,) [Hz], complex (F, p, m).
+        Return C (j w - A)^-1 B + D at frequencies (F,) [Hz], complex (F, p, m); NaN if C or D is.
 
         InputError for a frequency that is a pole, such as 0 Hz of a model with integrators.
         """
@@ -160,7 +164,7 @@ class LinearModel:
         and outputs over their sizes: their values at the point, at least 1 MPa, 10 kN, 10 kN m,
         1e-3 m^3/s, 1 kJ, and 1 of other units. A note states the bound of the error at all
         frequencies (Glover 1984). The reduced states have no units. InputError for an order that
-        is not between the number of poles kept and n.
+        is not between the number of poles kept and n, and with NaN in C.
         """
         from scipy.linalg import (
             matrix_balance,
@@ -170,6 +174,11 @@ class LinearModel:
             svd,
         )
 
+        if np.isnan(self.C).any():
+            bad = self.outputs[int(np.flatnonzero(np.isnan(self.C).any(axis=1))[0])].name
+            raise InputError(
+                f'{bad} jumps at this state and cannot be reduced; choose other outputs'
+            )
         # Diagonal scaling first: with pascals beside metres the Schur form would be inexact.
         balanced, (scale, _) = matrix_balance(self.A, permute=False, separate=True)
         fastest = float(np.abs(np.linalg.eigvals(balanced)).max(initial=0.0))
@@ -260,8 +269,7 @@ class LinearModel:
             data[what] = [one.name for one in signals]
             data[f'{what[:-1]}_units'] = [one.unit for one in signals]
         if kind == '.json':
-            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}
-            file.write_text(json.dumps(plain, indent=1) + '\n', encoding='utf-8')
+            file.write_text(json.dumps(finite(data), indent=1) + '\n', encoding='utf-8')
         elif kind == '.mat':
             from scipy.io import savemat
 
@@ -289,7 +297,7 @@ def linearize(
     Raises
     ------
     InputError
-        For an unknown or repeated name, and where the equations are not finite.
+        For an unknown or repeated name, and where the equations are not finite or rates jump.
     """
     m = _indices('input', model.inputs, inputs)
     p = _indices('output', model.outputs, outputs)
@@ -310,11 +318,23 @@ def linearize(
     if not np.isfinite(middle).all():
         bad = rows[int(np.flatnonzero(~np.isfinite(middle))[0])].name
         raise InputError(f'{bad} is not finite at this state, which has no linear model')
-    found, errors, jumps = _derivatives(both, point, sizes, middle)
-    largest = np.abs(found * sizes).max(axis=1, keepdims=True)
-    largest[largest == 0.0] = 1.0
-    jumps = jumps * sizes / largest
-    errors = errors * sizes / largest
+    found, errors, kinks, jumps = _derivatives(both, point, sizes, middle)
+
+    def shares() -> np.ndarray:
+        largest = np.abs(found * sizes).max(axis=1, keepdims=True)
+        return np.asarray(sizes / np.where(largest == 0.0, 1.0, largest))
+
+    jumps &= errors * shares() > _WORST
+    if jumps[:n].any():
+        row, column = np.argwhere(jumps[:n])[0]
+        raise InputError(
+            f'the rate of {rows[row].name} jumps with {signals[column].name} at this state, which'
+            ' has no linear model'
+        )
+    # What has no derivative says nothing about the others of its row.
+    found[jumps] = errors[jumps] = kinks[jumps] = 0.0
+    kinks, errors = kinks * shares(), errors * shares()
+    found[jumps] = np.nan
     notes = list(model.notes)
 
     def note(found: np.ndarray, text: str) -> None:
@@ -322,12 +342,13 @@ def linearize(
             what = f'the rate of {rows[row].name}' if row < n else rows[row].name
             notes.append(text.format(what, signals[column].name, errors[row, column]))
 
+    note(np.argwhere(jumps), '{} jumps with {}: there is no derivative, and NaN stands for it')
     note(
-        np.argwhere(jumps > _KINK),
+        np.argwhere(kinks > _KINK),
         '{} has a kink in {}: its derivatives on both sides differ, and the mean is taken',
     )
     note(
-        np.argwhere((errors > _WORST) & (jumps <= _KINK)),
+        np.argwhere((errors > _WORST) & (kinks <= _KINK)),
         'the derivative of {} by {} is uncertain, by a share of {:.1g}',
     )
     return LinearModel(
@@ -352,13 +373,15 @@ def _derivatives(
     point: np.ndarray,
     sizes: np.ndarray,
     middle: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the derivatives, their stated errors, and how much those of both sides differ."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return derivatives, stated errors, how much those of both sides differ, and any jumps."""
     shape = (middle.size, point.size)
-    found, errors, jumps = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    found, errors, kinks = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    jumps = np.zeros(shape, dtype=bool)
     for k, size in enumerate(sizes):
         best, error = np.zeros(middle.size), np.full(middle.size, np.inf)
-        jump = np.full(middle.size, np.inf)
+        kink = np.full(middle.size, np.inf)
+        changes: list[np.ndarray] = []
         row: list[np.ndarray] = []
         bend_before = None
         for halving in range(_HALVINGS + 1):
@@ -375,10 +398,13 @@ def _derivatives(
             # Twice the mean curvature times the step; what is left without a step is a kink.
             bend = np.abs(above - 2.0 * middle + below) / h
             if bend_before is not None:
-                jump = np.minimum(jump, np.maximum(2.0 * bend - bend_before, 0.0))
+                kink = np.minimum(kink, np.maximum(2.0 * bend - bend_before, 0.0))
             bend_before = bend
-        found[:, k], errors[:, k], jumps[:, k] = best, error, jump
-    return found, errors, jumps
+            changes.append(np.maximum(np.abs(above - middle), np.abs(below - middle)))
+        found[:, k], errors[:, k], kinks[:, k] = best, error, kink
+        # A change that does not fade with the step.
+        jumps[:, k] = 2.0 * changes[-1] - changes[-2] > _JUMP * changes[0]
+    return found, errors, kinks, jumps
 
 
 def _indices(what: str, signals: Sequence[Signal], names: Sequence[str] | None) -> list[int]:

@@ -27,7 +27,7 @@ Spec = MachineSpec[Any, Any, Any]
 # Frequencies of a Bode figure beside the slowest and the fastest oscillation.
 _AROUND, _POINTS = 5.0, 800
 _MOST_CURVES = 16
-# Most kinks and locked parts that are named one by one.
+# Most kinks, jumps and locked parts that are named one by one.
 _MOST_NOTES = 8
 
 
@@ -145,7 +145,8 @@ def _draw(above: Any, below: Any, model: LinearModel, frequencies: np.ndarray) -
     for p, output in enumerate(model.outputs):
         for m, given in enumerate(model.inputs):
             values = response[:, p, m]
-            if not values.any():
+            # NaN: there is no derivative, as a note says.
+            if not (np.abs(values) > 0.0).any():
                 continue
             label = f'{output.name} [{output.unit}] by {given.name} [{given.unit}]'
             (line,) = above.loglog(frequencies, np.abs(values), label=label)
