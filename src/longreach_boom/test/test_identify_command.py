@@ -15,6 +15,7 @@ from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
+from longreach_identification import statics
 from longreach_tools import cli
 from longreach_tools.output import write_csv
 
@@ -224,6 +225,19 @@ def test_a_release_gives_the_modulus(release, tmp_path, capsys):
     assert 'piston_1' not in result['fit']
     assert 0.4 < result['parameters']['first_frequency']['value'] < 0.6
     assert 'before (dashed)' in report.read_text()
+
+
+def test_poses_that_were_interrupted_are_no_prior(monkeypatch, poses, release, tmp_path, capsys):
+    def interrupted(*_):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(statics._Linear, '__call__', interrupted)
+    found = tmp_path / 'found.yaml'
+    words = ('boom', '--static', poses, '--release', release, '--payload', 'poses.csv=0')
+    assert run(*words, *RELEASE, '--parameters', 'masses,youngs_modulus', '--out', found) == 0
+    assert 'interrupted at the poses at rest: motion is not' in capsys.readouterr().err
+    assert load_boom(found).cylinders == load_boom().cylinders
 
 
 @pytest.mark.slow

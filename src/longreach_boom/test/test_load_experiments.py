@@ -15,7 +15,7 @@ from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Settings, identify, problem_of
-from longreach_identification.fit_report import CONVERGED
+from longreach_identification.fit_report import CONVERGED, INTERRUPTED
 from longreach_identification.planning import plan
 
 # So light that all pistons stick: the motion is smooth in all parameters.
@@ -101,6 +101,28 @@ def test_recording_without_what_is_needed_is_refused(boom, exact, changes, messa
         signals['piston_1'] = s._replace(values=moved)
     with pytest.raises(InputError, match=message):
         BOOM.experiment(boom, exact._replace(**{**changes, 'signals': signals}))
+
+
+@pytest.mark.parametrize('count', [1, 3])
+def test_what_follows_has_no_error_after_an_interruption(monkeypatch, boom, exact, count):
+    predict, calls = type(BOOM).predict, []
+
+    def interrupted(self, *arguments):
+        if len(calls) == count:
+            raise KeyboardInterrupt
+        calls.append(arguments)
+        return predict(self, *arguments)
+
+    monkeypatch.setattr(type(BOOM), 'predict', interrupted)
+    settings = Settings(signals=['strain_*'], duration=0.3)
+    found = identify(BOOM, boom, [exact], ['masses'], settings, processes=1)
+    assert found.estimate.status == INTERRUPTED
+    shown = found.to_dict()['derived']
+    assert shown['first_frequency'] == {
+        'value': first_mode(boom, BOOM.experiment(boom, exact))[0],
+        'standard_error': None,
+    }
+    assert 'gauge_gain_1' not in shown
 
 
 @pytest.mark.slow

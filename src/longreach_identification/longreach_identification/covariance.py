@@ -101,7 +101,8 @@ def noise_of(
         extra += 1 + block.offset
         if part.size < FEWEST_ROWS:
             sums = pooled[block.signal]
-            level = sums[0] / sums[1] if sums[1] > 0.5 else 1.0
+            # Not zero, even if a prediction is exact.
+            level = max(sums[0] / sums[1], 1e-300) if sums[1] > 0.5 else 1.0
             if not np.isnan(block.deviation[block.fitted]).any():
                 # Few rows may agree by chance better than their known deviation.
                 level = max(1.0, level)

@@ -213,7 +213,7 @@ class Estimate(NamedTuple):
         return value - reach, value + reach
 
     def propagated(self, function: Callable[[Mapping[str, float]], float]) -> tuple[float, float]:
-        """Return a quantity derived from the unknowns, and its standard error."""
+        """Return a quantity derived from the unknowns, and its standard error; NaN as of these."""
 
         def at(values: np.ndarray) -> float:
             return function(dict(zip(self.names, values.tolist(), strict=True)))
@@ -222,9 +222,12 @@ class Estimate(NamedTuple):
         for j, error in enumerate(self.standard_errors):
             size = abs(self.values[j]) or 1.0
             step = np.zeros(len(self.names))
-            step[j] = min(error, FIRST_STEP * size) or SHORTEST_STEP * size
+            # In this order: the error may be NaN.
+            step[j] = min(FIRST_STEP * size, error) or SHORTEST_STEP * size
             gradient[j] = (at(self.values + step) - at(self.values - step)) / (2.0 * step[j])
         used = gradient != 0.0
+        if np.isnan(self.standard_errors[used]).any():
+            return at(self.values), math.nan
         variance = gradient[used] @ self.covariance[np.ix_(used, used)] @ gradient[used]
         return at(self.values), math.sqrt(max(0.0, float(variance)))
 

@@ -17,6 +17,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
 from longreach_identification.estimation import Estimate
+from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_recordings
 from longreach_identification.statics import (
@@ -167,6 +168,9 @@ def identify_machine(
             )
         poses, stretches = still_poses(statics, start, static, shortest)
         at_rest = identify_statics(statics, start, poses, of_rest, stretches)
+    if motion and at_rest and at_rest.estimate.status == INTERRUPTED:
+        # What has no errors is no prior.
+        motion, notes = (), (*notes, 'interrupted at the poses at rest: motion is not compared')
     found = None
     if motion:
         known = set(at_rest.parameters) if at_rest else set()

@@ -109,6 +109,14 @@ class TestLinear:
         assert found.status == CONVERGED
         assert found.warnings == ()
 
+    def test_few_rows_may_be_exact(self):
+        data = Recording('line', {'y': Signal(self.times, self.times, np.full(30, np.nan))})
+        unknowns = Unknown('slope', 1.0), Unknown('level', 0.0)
+        found = estimate(Problem(self.line, [data], unknowns))
+        assert found.values == pytest.approx([1.0, 0.0])
+        assert (found.standard_errors < 1e-9).all()
+        assert found.propagated(lambda v: 3.0 * v['slope']) == pytest.approx((3.0, 0.0))
+
     def test_prior_is_weighted_by_its_covariance(self):
         prior = Prior(('other', 'slope'), np.array([9.0, 3.0]), np.diag([1.0, 0.01**2]))
         y, found = self.solve(prior=prior)
@@ -335,6 +343,10 @@ def test_interruption_keeps_the_best_so_far():
     assert any('interrupted' in text for text in found.warnings)
     start = np.sum((data.signals['single'].values / 0.05) ** 2)
     assert found.chi_square < start
+    value, error = found.propagated(lambda v: math.sqrt(v['decay']))
+    assert value == math.sqrt(found.value('decay'))
+    assert math.isnan(error)
+    assert found.propagated(lambda _: 3.0) == (3.0, 0.0)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
