@@ -309,7 +309,9 @@ def _searched(
         return warned((first[0]._replace(status=INTERRUPTED), first[1]), text)
     if grown.interrupted:
         if not grown.values:
-            raise LongreachError('interrupted before the first duration was explained: no result')
+            raise KeyboardInterrupt(
+                'interrupted before the first duration was explained: no result'
+            )
         found = search([grown.duration], grown.values, interrupted=True)
         return warned(found, _partly(grown, length))
     if grown.duration >= length:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parallel import keep_workers
 from longreach_dynamics.runs import finite
 from longreach_identification.covariance import covariance_of, inverse_of, noise_of, weak_spread
@@ -293,6 +293,8 @@ def estimate(
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
+    KeyboardInterrupt with a text where there is none.
+
     ``iterations`` are for given noise levels, ``tolerance`` is the relative change of the sum of
     squares or of the unknowns that ends the search. ``robust``: rows further than two deviations
     from the model weigh less, after Huber. ``interrupted``: a search that led here was.
@@ -436,7 +438,7 @@ def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
     problem, count = fit.problem, len(fit.problem.unknowns)
     parts = fit.predicted(x)
     if parts is None:
-        raise LongreachError('interrupted before the first prediction: there is no result')
+        raise KeyboardInterrupt('interrupted before the first prediction: no result')
     residuals = fit.residuals(parts)
     deviation = fit.prior_root @ (fit.prior_mean - x[fit.prior_columns])
     chi_square = sum(float(part @ part) for part in residuals) + float(deviation @ deviation)

@@ -144,18 +144,23 @@ def test_where_actuators_slip_the_part_that_is_explained_is_compared() -> None:
     assert mended.rows < TIMES.size / 2
 
 
+@pytest.mark.parametrize('count', [0, 7])
 def test_a_growing_search_that_is_interrupted_keeps_what_it_has_explained(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     solve, calls = growing._Stage.solved, []
 
     def solved(self: growing._Stage, points: list[np.ndarray]) -> growing._Solution:
-        calls.append(len(points))
-        if len(calls) == 8:
+        if len(calls) == count:
             raise KeyboardInterrupt
+        calls.append(len(points))
         return solve(self, points)
 
     monkeypatch.setattr(growing._Stage, 'solved', solved)
+    if not count:
+        with pytest.raises(KeyboardInterrupt, match='before the first duration was explained'):
+            found(np.sin(3.4 * MOVED), Slipping())
+        return
     stopped = found(np.sin(3.4 * MOVED), Slipping())
     assert stopped.status == INTERRUPTED
     assert abs(stopped.value('frequency') - 3.4) < 0.1

@@ -150,6 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, SystemExit, SystemError) as error:
         cause = unwrapped(error)
         if isinstance(cause, KeyboardInterrupt):
+            # Of Ctrl-C itself there is no text.
+            if str(cause):
+                _complain(f'longreach {name}: {cause}')
             return 130
         if isinstance(cause, SystemExit):
             return cause.code if isinstance(cause.code, int) else 1
