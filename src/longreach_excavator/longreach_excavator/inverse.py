@@ -25,7 +25,7 @@ has them, else through its angles. For rows h seconds apart and a motion of freq
 [rad/s], the relative error of rates from angles, and of accelerations from rates, is
 (w h)^4 / 180; that of accelerations from angles is (w h)^2 / 12. These splines interpolate each
 row and so need exact angles: errors of standard deviation s become 6 s / h^2 in the
-accelerations, 9.4 s / h^2 in the first and the last row.
+accelerations, 9.2 s / h^2 in the first and the last row.
 
 Measured angles need a cutoff f. A smoothing spline then has the gain 1 / (1 + (w / W)^4) at the
 frequency w, W = 2 pi f, without delay, like a Butterworth filter of second order applied forwards

@@ -226,6 +226,18 @@ def test_splines_find_rates_and_accelerations_as_well_as_they_say():
     assert np.allclose(np.array(errors[0]) / errors[1], [16.0, 4.0, 16.0], rtol=0.1)
 
 
+def test_splines_pass_on_errors_as_they_say():
+    count, h = 41, 0.02
+    by_row = [
+        motion_from(
+            Table('m', {'time': h * np.arange(count), **dict.fromkeys(ANGLES, error)})
+        ).accelerations[:, 0]
+        for error in np.eye(count)
+    ]
+    found = h**2 * np.sqrt(np.sum(np.square(by_row), axis=0))
+    assert found[[0, count // 2, -1]] == pytest.approx([9.22, 6.0, 9.22], abs=0.01)
+
+
 def test_cutoff_smooths_as_it_says():
     rng = np.random.default_rng(5)
     h, cutoff, noise = 0.01, 3.0, math.radians(0.1)

@@ -287,8 +287,8 @@ def with_step_error(machine: Harvester, run: HarvesterRun, sample_time: float) -
     Return a run of a machine with an estimate of the largest error that steps cause in each angle.
 
     That follows from the differences from runs with a half and a quarter of the step, by the
-    larger one, for a method of order 1, to which both models fall in bad cases: in 80 random runs
-    the error was up to 1.3 times the estimate. Where the order is 2, it is too large.
+    larger one, for a method of order 1, to which both models fall in bad cases: in random runs
+    the error is up to 1.3 times the estimate. Where the order is 2, it is too large.
     IntegrationError when one of the runs did not reach its end.
     """
     run.check()

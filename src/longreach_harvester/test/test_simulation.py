@@ -1,5 +1,7 @@
 """Runs: against a tight reference, energy, locking, the reduced model, division into calls."""
 
+import dataclasses
+
 import harvester_reference as reference
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.model import UNSOLVED
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.sensors import load_sensors
-from longreach_harvester.simulation import simulate
+from longreach_harvester.simulation import simulate, with_step_error
 
 ANGLES = [f'q_{name}' for name in JOINTS]
 PRESSURES = [f'p_{side}_{name}' for side in (1, 2) for name in JOINTS]
@@ -362,3 +364,22 @@ def test_a_log_at_time_0_is_held_in_equilibrium(machine):
     assert np.ptp(run.stack(ANGLES), axis=0).max() < 1e-9
     light = run_of(scenario(1.0), machine, step=1e-3)
     assert run.column('p_1_boom')[0] > light.column('p_1_boom')[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('model', 'step'), [('full', 1e-3), ('reduced', 5e-3)])
+@pytest.mark.parametrize('seed', range(16))
+def test_step_error_is_about_the_error(model, step, seed):
+    random = np.random.default_rng(seed)
+    spools = {}
+    for name in JOINTS:
+        knots = [[0.0, 0.0]]
+        for time in np.sort(random.uniform(0.0, 6.0, 6).round(3)).tolist():
+            knots += [[time, knots[-1][1]], [time, random.uniform(-1.0, 1.0)]]
+        spools[name] = knots
+    machine = Harvester(STANDARD, scenario(8.0, **spools), step, model=model)
+    run = simulate(machine, 0.02)
+    exact = simulate(dataclasses.replace(machine, step=step / 64), 0.02)
+    errors = np.abs(run.stack(ANGLES) - exact.stack(ANGLES)).max(axis=0)
+    stated = with_step_error(machine, run, 0.02).step_error
+    assert (errors < 1.4 * np.array([*stated.values()])).all()

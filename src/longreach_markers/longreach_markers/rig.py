@@ -67,6 +67,15 @@ class MountedCamera:
         """Return the time from the exposure of the middle row to that of a row [s]."""
         return self.line_time * (v - 0.5 * (self.camera.height - 1.0))
 
+    def resized(self, camera: Camera, factor: float) -> MountedCamera:
+        """Return the camera for images resized by a factor, with their intrinsics."""
+        return dataclasses.replace(
+            self,
+            camera=camera,
+            calibration_deviation=self.calibration_deviation * factor,
+            line_time=self.line_time / factor,
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Rig:
@@ -230,12 +239,7 @@ class Rig:
         if factor == 1.0:
             return self
         cameras = {
-            side: dataclasses.replace(
-                mounted,
-                camera=mounted.camera.scaled(factor),
-                calibration_deviation=mounted.calibration_deviation * factor,
-                line_time=mounted.line_time / factor,
-            )
+            side: mounted.resized(mounted.camera.scaled(factor), factor)
             for side, mounted in self.cameras.items()
         }
         markers = [marker.scaled(factor) for marker in self.markers]

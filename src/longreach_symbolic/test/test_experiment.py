@@ -70,8 +70,14 @@ def test_table_of_frequencies():
     assert (first['exact'], second['exact']) == pytest.approx((12.550, 39.039), abs=1e-3)
     assert (first['sine_error'], second['sine_error']) == pytest.approx((0.1319, 0.1899), abs=1e-4)
     assert max(abs(first['cubic_error']), abs(second['cubic_error'])) < 1e-4
+    locked = Joints(math.inf, 0.0)
+    exact = exact_eigenvalues(load_links(), START, locked, 1)
+    for basis, modes, error in (('cubic', 1, 0.0769), ('sine', 4, 0.066)):
+        links = load_links().replace(basis=basis, modes=modes)
+        found = oscillating(modal_eigenvalues(links, START, locked), 1)
+        assert (found / exact).real == pytest.approx([1.0 + error], abs=1e-4)
     # The cubic basis is enough with lumped masses at the ends only: one bare link.
-    link, locked = load_links().links[0].replace(lumped_mass=0.0), Joints(math.inf, 0.0)
+    link = load_links().links[0].replace(lumped_mass=0.0)
     bare = load_links().replace(links=(link,), basis='cubic')
     cubic = oscillating(modal_eigenvalues(bare, [0.0], locked), 2)
     off = (cubic / exact_eigenvalues(bare, [0.0], locked, 2)).real

@@ -488,7 +488,6 @@ def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
     shutil.copytree(tmp_path / 'killed', tmp_path / 'two')
     with BagWriter(tmp_path / 'other') as writer:
         writer.write(writer.add_topic('/x', 'std_msgs/msg/Int32', *definition, ()), 3, FIVE)
-    (tmp_path / 'two' / 'metadata.yaml').unlink(missing_ok=True)
     shutil.copy(tmp_path / 'other' / 'other_0.mcap', tmp_path / 'two' / 'z_1.mcap')
     # The same with metadata.
     shutil.copytree(tmp_path / 'bag', tmp_path / 'both')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -166,9 +165,4 @@ def _with_intrinsics(mounted: MountedCamera, camera: Camera) -> MountedCamera:
     # A part of the image has the focal length of the whole.
     if abs(camera.fy / mounted.camera.fy / ratio - 1.0) > _CUT:
         ratio = 1.0
-    return dataclasses.replace(
-        mounted,
-        camera=camera,
-        line_time=mounted.line_time / ratio,
-        calibration_deviation=mounted.calibration_deviation * ratio,
-    )
+    return mounted.resized(camera, ratio)
