@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from longreach_tools.bag import bag_typestore, open_bag
+from longreach_tools.bag import absolute_name, bag_typestore, open_bag
 from longreach_tools.cli import main
 
 # Longest wait for a process or for an effect of it [s].
@@ -169,7 +169,7 @@ def write_bag(path: Path, namespace: str, rows: Iterable[tuple[str, int, Any]]) 
             if name not in connections:
                 kind = type(message)
                 connections[name] = writer.add_connection(
-                    f'/{namespace}/{name}',
+                    absolute_name(name, namespace),
                     f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}',
                     typestore=store,
                 )

@@ -260,6 +260,41 @@ def test_stamps_that_do_not_increase(tmp_path, stamps, times, note):
     assert [note in one for one in read.notes] == [True] * bool(note)
 
 
+def test_a_topic_that_is_received_late_begins_where_its_stamps_do(tmp_path):
+    """As fast as possible a recorder gets the first message of a topic when others are ahead."""
+    rows = [
+        ('sensors', WALL + k, stamped(CraneSensors(), k * NANOSECONDS // 50)) for k in range(200)
+    ]
+    rows += [
+        ('status', WALL + 60 + k, stamped(CraneStatus(), k * NANOSECONDS // 100))
+        for k in range(100)
+    ]
+    bag = write_bag(tmp_path / 'run', 'crane', sorted(rows, key=lambda row: row[1]))
+    read = read_signals(bag, [Signal('status', '')])
+    assert read.notes == ()
+    assert read.topics['/crane/status'].time[:2].tolist() == [0, NANOSECONDS // 100]
+
+
+@pytest.mark.parametrize(('space', 'other'), [('site/south', 'site/north'), ('', 'north')])
+def test_events_are_those_of_the_machine_that_is_drawn(tmp_path, capsys, space, other):
+    rows = []
+    for topic, time, message in crane_rows():
+        rows.append((f'{other}/{topic}', time, message))
+        if topic == 'joint_states':
+            rows.append((f'{space}/{topic}', time, message))
+    rows += [
+        (f'{space}/status', k * NANOSECONDS // 10, stamped(status, k))
+        for k, status in enumerate([CraneStatus(), CraneStatus(brake=True)])
+    ]
+    bag = write_bag(tmp_path / 'run', '', sorted(rows, key=lambda row: row[1]))
+    words = ('--out', tmp_path / 'a.svg', '--format', 'json')
+    assert events(
+        Outcome(
+            capsys, 'plot', bag, f'/{space}/joint_states.position'.replace('//', '/'), *words
+        ).json
+    ) == [(1e-9, 'brake')]
+
+
 def test_zeros_within_a_simulation_and_wall_clocks_are_no_times_of_it(tmp_path):
     rows = [('sensors', WALL + k, stamped(CraneSensors(), k * NANOSECONDS)) for k in range(9)]
     # Commands by hand, between stamped ones and alone, and a joystick.

@@ -19,7 +19,7 @@ from longreach_dynamics.runs import Column, Derived
 from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
 from longreach_machine import panels as machine_panels
 from longreach_tools import presets
-from longreach_tools.bag import open_bag
+from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._stamps import is_wall_clock
 from longreach_tools.fields import Signal, near_names, numeric_fields
@@ -33,7 +33,7 @@ from longreach_tools.signals import (
     signals_of,
 )
 
-from ._events import Watched, event_signals, events_of
+from ._events import Watched, event_signals, events_of, machine_space
 from ._picture import Curve, Mark, Panel, Picture, Strip, group, spans
 from ._units import JOINT_STATES, Units, describe, joint_units
 
@@ -58,9 +58,7 @@ class Window(NamedTuple):
 class _Side:
     """A recording with its signals, units and events; times are from ``origin`` on [ns]."""
 
-    def __init__(
-        self, path: Path, signals: Sequence[Signal], *, events: bool = True, space: str = ''
-    ) -> None:
+    def __init__(self, path: Path, signals: Sequence[Signal], *, events: bool = True) -> None:
         self.path = path
         self._watched: list[Watched] = []
         with open_bag(path) as bag:
@@ -68,7 +66,7 @@ class _Side:
             if bag.topics:
                 signals = [Signal(find_topic(bag, s.topic), s.field) for s in signals]
             if events and bag.message_count:
-                spaces = {space or f'/{one.topic.split("/")[1]}' for one in signals}
+                spaces = {machine_space(bag, one.topic) for one in signals}
                 self._watched = event_signals(bag, spaces)
         self._asked = signals
         # Of a second recording these are what the first one has.
@@ -139,11 +137,9 @@ class _Side:
         return events_of(self._watched, self.recording.topics, self.seconds, self._units)
 
 
-def _sides(
-    bag: Path, signals: Sequence[Signal], against: Path | None, space: str = ''
-) -> list[_Side]:
+def _sides(bag: Path, signals: Sequence[Signal], against: Path | None) -> list[_Side]:
     """Read signals of a recording, and of a second one."""
-    sides = [_Side(bag, signals, space=space)]
+    sides = [_Side(bag, signals)]
     if against is not None:
         sides.append(_Side(against, sides[0].chosen(), events=False))
     if len(sides) > 1 and any(side.origin for side in sides):
@@ -194,7 +190,7 @@ def build_preset(
             f'{bag}: no {machine} in namespace {space}: none of {", ".join(topics)} has a message;'
             f' give --namespace, or see longreach plot {bag} --list'
         )
-    sides = _sides(bag, signals, against, space)
+    sides = _sides(bag, signals, against)
     sides[0].notes += [
         f'{bag}: {topic} was not recorded; its curves are left out'
         for topic in topics
@@ -219,7 +215,7 @@ def build_preset(
             panels.append(
                 Panel(label, *([curve(*one, panel, side) for one in shown] for side in sides))
             )
-    stamped = f'{space}/{preset.intervals}'
+    stamped = absolute_name(preset.intervals, space)
     if preset.intervals and stamped in sides[0].recording.topics:
         found = []
         for side in sides:
@@ -338,7 +334,7 @@ def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> prese
         return presets.Preset(columns, spec.panels, spec.lanes)
 
     def first(topic: str) -> Any:
-        name = f'/{namespace.strip("/")}/{topic}'
+        name = absolute_name(topic, namespace)
         found = first_messages(bag, [name])
         if name not in found:
             raise InputError(f'{bag}: {name} has no message; give --namespace')

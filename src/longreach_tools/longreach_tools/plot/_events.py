@@ -31,27 +31,36 @@ _MOST_MARKS = 40
 
 
 class Watched(NamedTuple):
-    """A signal with events: kind flag, rest (velocities of all joints) or load."""
+    """A signal of a machine with events: kind flag, rest (velocities of all joints) or load."""
 
     kind: str
     signal: Signal
+    space: str
 
 
-def event_signals(bag: Bag, namespaces: Collection[str]) -> list[Watched]:
-    """Return the signals of a recording that have events."""
-    below = tuple(f'{namespace}/' for namespace in namespaces)
-    names = [name for name, one in bag.topics.items() if one.count and name.startswith(below)]
+def machine_space(bag: Bag, topic: str) -> str:
+    """Return the namespace of the machine of a topic: the innermost with joint states."""
+    own = space = topic.rpartition('/')[0]
+    while space and f'{space}/joint_states' not in bag.topics:
+        space = space.rpartition('/')[0]
+    return space if f'{space}/joint_states' in bag.topics else own
+
+
+def event_signals(bag: Bag, spaces: Collection[str]) -> list[Watched]:
+    """Return the signals of machines in a recording that have events."""
+    space_of = {name: machine_space(bag, name) for name, one in bag.topics.items() if one.count}
+    names = [name for name, space in space_of.items() if space in spaces]
     found: dict[tuple[str, str], Watched] = {}
     for name, store in store_of(bag, names, missing_is_error=False).items():
-        typename, space = bag.topics[name].typename, name.split('/')[1]
+        typename, space = bag.topics[name].typename, space_of[name]
         if typename == JOINT_STATES:
-            found[name, 'rest'] = Watched('rest', Signal(name, 'velocity'))
+            found[name, 'rest'] = Watched('rest', Signal(name, 'velocity'), space)
         elif typename == 'geometry_msgs/msg/InertiaStamped' and name.endswith('/load'):
-            found[name, 'load'] = Watched('load', Signal(name, 'inertia.m'))
+            found[name, 'load'] = Watched('load', Signal(name, 'inertia.m'), space)
         fields = {field for field, kind in store.fielddefs[typename][1] if _is_flag(kind)}
         for field in sorted(fields & set(_FLAGS)):
             # The same flag is in several topics of a machine; the first decides it.
-            found.setdefault((space, field), Watched('flag', Signal(name, field)))
+            found.setdefault((space, field), Watched('flag', Signal(name, field), space))
     return list(found.values())
 
 
@@ -71,12 +80,12 @@ def events_of(
     """Return strips and marks of the events."""
     strips: list[Strip] = []
     marks: list[Mark] = []
-    several = len({one.signal.topic.split('/')[1] for one in watched}) > 1
-    for kind, signal in watched:
+    several = len({one.space for one in watched}) > 1
+    for kind, signal, space in watched:
         data = topics.get(signal.topic)
         if data is None:
             continue
-        before = f'{signal.topic.split("/")[1]} ' if several else ''
+        before = f'{space[1:]} ' if several and space else ''
         if kind == 'flag':
             label, alarm = _FLAGS[signal.field]
             time, values = data.samples(signal.field)
