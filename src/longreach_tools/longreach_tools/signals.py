@@ -279,14 +279,18 @@ def never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     """
     Return which stamps [ns] were never set: zeros, unless a simulation began there.
 
-    That is where the ``clock`` [ns] of the recording begins, and where stamps begin anew after it.
-    Other zeros are of messages for now, such as commands by hand.
+    That is where the ``clock`` [ns] of the recording begins, or the stamps after it, and where
+    stamps begin anew. Other zeros are of messages for now, such as commands by hand.
     """
     zeros, others = np.flatnonzero(stamps == 0), np.flatnonzero(stamps)
     values = np.concatenate(([0], stamps[others], [0]))
     row = np.searchsorted(others, zeros)
     before, after = values[row], values[row + 1]
-    begins = clock[zeros] < BEGINNING
+    now = clock[zeros]
+    # Of a topic that is received late only its own stamps show where it begins.
+    begins = (now < BEGINNING) | (
+        (before == 0) & (after > 0) & (after < np.maximum(BEGINNING, now / 2))
+    )
     if is_wall_clock(int(stamps.max(initial=0))) or (len(zeros) > 1 and not len(others)):
         begins[:] = False
     result = np.zeros(len(stamps), bool)
