@@ -174,9 +174,18 @@ def test_bag_times_go_on_when_simulation_time_begins_anew():
     times = [clock.assign(*one) for one in zip(stamps, earliest, strict=True)]
     assert times == [1, 5, 9, 0, 9, 10, 10, 11]
     # Late messages of one topic keep their order; others are not shifted.
-    assert [clock.assign(*one) for one in ((7, 11), (6, 16), (8, 16))] == [16, 16, 17]
+    assert [clock.assign(*one) for one in ((4, 11), (3, 13), (5, 13))] == [13, 13, 14]
     # A command for now, and an answer to the sample before.
-    assert [clock.assign(*one) for one in ((0, 17), (7, 17), (9, 17))] == [17, 17, 18]
+    assert [clock.assign(*one) for one in ((0, 14), (4, 14), (6, 14))] == [14, 14, 15]
+    # Of two machines one begins anew.
+    clock, bag_times = HeaderClock(), {'north': 0, 'south': 0}
+    samples = [(one, stamp) for stamp in (1, 2, 3) for one in bag_times]
+    samples += [
+        (one, stamp + back) for stamp in (1, 2) for one, back in (('north', 0), ('south', 3))
+    ]
+    for name, stamp in samples:
+        bag_times[name] = clock.assign(stamp * SECOND, bag_times[name])
+    assert bag_times == {'north': 4 * SECOND, 'south': 5 * SECOND}
     # On the wall clock a stamp that goes back is that of an older sample.
     clock = HeaderClock()
     assert [clock.assign(WALL), clock.assign(WALL - 1, WALL)] == [WALL, WALL - 1]

@@ -100,7 +100,8 @@ class HeaderClock:
     next stamp shows. Stamps of the wall clock within a simulation are none.
 
     When simulation time begins anew, bag times go on: they cannot return, because the order of a
-    recording is that of its times. A stamp that returns by less is that of a late message.
+    recording is that of its times. A stamp that returns by less is that of a late message. Of
+    several machines one may begin anew, so a stamp gets the bag time nearest to the latest one.
     """
 
     def __init__(self) -> None:
@@ -111,8 +112,8 @@ class HeaderClock:
         # Bag time of the latest zero.
         self._zero_at = 0
         self._waiting_time: int | None = None
-        # From stamps to bag times.
-        self._shift = 0
+        # From stamps to bag times, of each beginning.
+        self._shifts = [0]
 
     def assign(self, stamp: int | None, earliest: int = 0) -> int | None:
         """
@@ -124,7 +125,7 @@ class HeaderClock:
             self._zero_seen = True
             self._zero_at = self._latest or 0
             if self._latest is not None and self._most < BEGINNING:
-                return max(self._shift, earliest)
+                return max(self._shifts[-1], earliest)
         elif stamp is None or (self._latest is not None and self._is_foreign(stamp)):
             return self._latest
         elif self._latest is None:
@@ -135,15 +136,17 @@ class HeaderClock:
             # Not of other nodes, but of this simulation, which began after them.
             if not is_wall_clock(stamp):
                 self._first = self._most = stamp
-                self._shift = self._latest - stamp
-            self._latest = stamp + self._shift
+                self._shifts = [self._latest - stamp]
+            self._latest = stamp + self._shifts[-1]
         else:
-            elapsed = self._most - self._first
-            if stamp + self._shift < earliest and 2 * (stamp - self._first) <= elapsed:
+            elapsed, ahead = self._most - self._first, stamp - self._latest
+            shift = min(reversed(self._shifts), key=lambda one: abs(ahead + one))
+            if stamp + shift < earliest and 2 * (stamp - self._first) <= elapsed:
                 # Of all topics, so that they begin anew together.
-                self._shift, self._most = max(earliest - stamp, self._zero_at), stamp
+                shift, self._most = max(earliest - stamp, self._zero_at), stamp
+                self._shifts.append(shift)
             self._most = max(self._most, stamp)
-            self._latest = stamp + self._shift
+            self._latest = stamp + shift
             return max(self._latest, earliest)
         return self._latest
 
