@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.launch import find_launch_file
+from longreach_tools.launch import find_launch_file, survey
 from longreach_tools.launch._evaluate import ParameterFile, evaluate_launch_file
 
 FILES = Path(__file__).parent / 'launch_files'
@@ -199,6 +199,16 @@ def test_substitution(text, value, evaluate, written, tmp_path):
 
 
 SHOW = '<executable cmd="echo $(var x)"/>'
+
+
+def test_arguments_after_an_include_that_cannot_be_evaluated_are_known(written, tmp_path):
+    (tmp_path / 'sub').mkdir()
+    (tmp_path / 'sub' / 'b.launch.xml').write_text('<launch><arg name="needed"/></launch>')
+    (tmp_path / 'c.launch.xml').write_text('<launch><arg name="foo" default="1"/></launch>')
+    files = ('sub/b', 'c')
+    includes = [f'<include file="$(dirname)/{file}.launch.xml"/>' for file in files]
+    path = written(f'<launch>{"".join(includes)}</launch>')
+    assert survey(path, {}, {}).keys() == {'needed', 'foo'}
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,12 @@ class _Launch:
             raise element.error(f'file: there is no launch file {str(path)!r}')
         # The values are evaluated with the included file's directory, as ROS does.
         self._files.append(path)
+        try:
+            self._visit_included(element, path)
+        finally:
+            self._files.pop()
+
+    def _visit_included(self, element: Element, path: Path) -> None:
         given = {self._text(child, 'name') for child in element.children}
         for child in element.children:
             self._let(child)
@@ -186,7 +192,6 @@ class _Launch:
                     f'give it here: <arg name="{name}" value="..."/>'
                 )
         self.visit(root)
-        self._files.pop()
 
     def _push_ros_namespace(self, element: Element) -> None:
         self._values['ros_namespace'] = self._namespace(element) or '/'
