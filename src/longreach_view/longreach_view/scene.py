@@ -444,7 +444,8 @@ class Scene:
         """Show a machine, ``note``: why it is stale; return whether the arrangement changed."""
         key, changed = (machine.name, ghost), False
         if key not in self._machines:
-            path = f'/{"ghost_" if ghost else ""}{machine.name.replace("/", "_") or "machine"}'
+            # No namespace has colons or dots.
+            path = f'/{"ghost" if ghost else "machine"}:{machine.name.replace("/", ".")}'
             title = machine.name or 'machine'
             self._machines[key] = _MachineScene(self._server.scene, path, title, ghost)
             changed = True
@@ -470,7 +471,7 @@ class Scene:
             shown.frame.visible = begun
         paths = {
             k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()
-        }
+        } | shown.paths  # machines may have frames of one name
         if shown.draw(machine, paths):
             self._arrange()
             changed = True

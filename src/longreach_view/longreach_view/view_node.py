@@ -193,7 +193,7 @@ class LiveSource(Source):
             elif kind == _ATTACH:
                 found.append(Control(name, f'{label} [kg]', 'number', 1.0, 1000.0, _LOAD))
         for name, kind in sorted(self._listened.items()):
-            if not name.startswith(prefix):
+            if world.owner_of(name) is not world.machines[machine]:
                 continue
             if kind == _NUMBER and name.endswith('/set_point') and robot is not None:
                 limits = [

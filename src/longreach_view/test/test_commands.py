@@ -138,6 +138,9 @@ def test_the_slider_of_a_set_point_begins_within_its_limits(limits, begin):
     with contextlib.closing(LiveSource()) as source:
         source._listened = {'/crane/set_point': 'std_msgs/msg/Float64'}
         found = [one.value for one in source.controls('crane', world)]
+        # It is none of a machine around it.
+        world.machines[''] = Machine('', robot=SimpleNamespace(joints={'car': joint}))
+        assert source.controls('', world) == []
     assert found == ([] if begin is None else [begin])
 
 

@@ -120,6 +120,17 @@ def draw(one, kind, name='', frame='boom_base', place=(0, 0, 0), points=(), text
     one.drawn['/boom/shape'] = one.drawn.get('/boom/shape', 0) + 1
 
 
+def test_machines_of_similar_names_with_frames_of_one_name_keep_their_own(scene):
+    machines = [machine(name, BOOM) for name in ('a/b', 'a_b', '', 'machine', 'ground')]
+    for one in machines:
+        draw(one, LINE_LIST, points=np.eye(3)[:2])
+    for one in [*machines, *machines]:
+        scene.update(one)
+    nodes = [n for n in scene._server.scene._handle_from_node_name if n.endswith('/lines')]
+    frames = [one.frame.name for one in scene._machines.values()]
+    assert [sum(node.startswith(f'{frame}/') for node in nodes) for frame in frames] == [1] * 5
+
+
 def test_machines_stand_side_by_side(scene):
     for name in 'abcde':
         scene.update(machine(name, BOOM if name == 'b' else CRANE))
