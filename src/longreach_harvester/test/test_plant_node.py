@@ -9,7 +9,7 @@ from harvesters import REALISTIC, STANDARD, scenario, shipped
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
-from visualization_msgs.msg import MarkerArray
+from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.kinematics import tip_at
@@ -84,7 +84,10 @@ def test_impossible_logs_are_refused(rig, fields, error):
 def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
     shown = rig.listen(MarkerArray, 'forces', qos.VISUAL)
     rig.until(lambda: shown, 'drawing')
-    lines = {marker.ns: marker.points for marker in shown[0].markers}
+    # The first drawing removes that of a plant that ran before.
+    first, *markers = shown[0].markers
+    assert first.action == Marker.DELETEALL
+    lines = {marker.ns: marker.points for marker in markers}
     assert set(lines) == {'boom', 'stick', 'vertical', 'head'}
     down, along = ([(p.x, p.y, p.z) for p in lines[name]] for name in ('vertical', 'head'))
     # At rest it hangs straight down.

@@ -39,7 +39,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
 from std_srvs.srv import Trigger
-from visualization_msgs.msg import MarkerArray
+from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import Machine
@@ -107,6 +107,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.outputs: list[Publisher] = []
         self.watchers: list[tuple[Publisher, str]] = []
         self.drawn = -1
+        self._has_drawn = False
         self._command_topic = ''
         self._drawings: Publisher | None = None
         self._drawing_rate = 0.0
@@ -272,7 +273,13 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Publish the drawing of the present state, unless that has been done."""
         if self._drawings and self._drawing_rate and self.drawn != self.sample:
             self.drawn = self.sample
-            self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
+            header = header_at(nanoseconds, self.frame)
+            drawing = self.drawing(header)
+            if not self._has_drawn:
+                # Parts of a plant that ran here before.
+                drawing.markers.insert(0, Marker(header=header, action=Marker.DELETEALL))
+                self._has_drawn = True
+            self._drawings.publish(drawing)
 
     def flush(self) -> None:
         """Wait until everything has been received, but not for long."""
