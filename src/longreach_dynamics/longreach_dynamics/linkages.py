@@ -44,17 +44,6 @@ def piston_and_arm(rows, i, angle):  # type: ignore[no-untyped-def]
     return position, r * ((1.0 - k) + k * math.cos(angle))
 
 
-@njit
-def arm_slope(rows, i, angle):  # type: ignore[no-untyped-def]
-    """Return d^2 f / dphi^2 [m] of a linkage at a joint angle [rad]; rows as above."""
-    if rows[i, 0] == 0.0:
-        position, arm = piston_and_arm(rows, i, angle)
-        length = position + rows[i, 4]
-        product = rows[i, 1] * rows[i, 2] * math.cos(angle + rows[i, 3])
-        return (product - arm * arm) / length
-    return -rows[i, 1] * rows[i, 2] * math.sin(angle)
-
-
 @kernel
 def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
     """Return positions and lever arms (M, N) [m] of N linkages' rows at angles (M, N) [rad]."""
