@@ -44,6 +44,21 @@ class Measurement(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class _CircleTrajectory(CubicTrajectory):
+    """The way on a circle, which goes on after the scenario's end: ``later`` (time) has angles."""
+
+    later: Callable[[float], np.ndarray] = dataclasses.field(kw_only=True)
+
+    def at(self, time: float) -> Reference:
+        """Return the reference at a time [s]."""
+        if time <= self.times[-1]:
+            return super().at(time)
+        step = float(self.times[-1] - self.times[-2])
+        behind, angles, ahead = (self.later(time + k * step) for k in (-1, 0, 1))
+        return Reference(angles, (ahead - behind) / (2.0 * step))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Guidance(TrajectoryFollower[Measurement, Torques]):
     """The controllers with what they follow."""
 
@@ -66,7 +81,7 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
             angles = np.array([scenario.angles(time, links) for time in times])
             rates = np.gradient(angles, times, axis=0)
             rates[-1] = 0.0
-            plan = CubicTrajectory(times, angles, rates)
+            plan = _CircleTrajectory(times, angles, rates, later=self.controller.planned_angles)
         object.__setattr__(self, '_plan', plan)
         lengths = [link.length for link in links.links]
         most = _BEND * lowest_vibration(links) ** 2 * min(lengths) / sum(lengths)
@@ -125,6 +140,12 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
         """Return what the scenario says."""
         plan: Trajectory = self.__dict__['_plan']
         return plan
+
+    def _watch(self, state: FollowerState, time: float) -> FollowerState:
+        """Return the state, resumed when the links do not follow; straight ones sink at first."""
+        plan: Trajectory = self.__dict__['_plan']
+        sinks = self.controller.scenario.straight and time <= plan.times[0]
+        return state if sinks and state.trajectory is plan else super()._watch(state, time)
 
     def cycle(
         self, state: FollowerState, time: float, measured: Measurement
