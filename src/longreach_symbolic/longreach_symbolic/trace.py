@@ -152,16 +152,13 @@ def trace(
 
 def _transformations(namer: Namer, links: Sequence[Coefficients]) -> dict[tuple[int, int], Any]:
     """Return A_j^i, from frame j to frame i, for i <= j."""
-    count = len(links)
-    found = {(i, i): sympy.eye(3) for i in range(count + 1)}
-    for i in range(count):
-        for j in range(i + 1, count + 1):
-            angle = namer.theta[j - 1]
-            c = namer.define('c', r'\mathrm{c}', (j,), sympy.cos(angle))
-            z = namer.define('s', r'\mathrm{s}', (j,), sympy.sin(angle))
-            # (1)
-            length = links[j - 1].length
-            step = sympy.Matrix([[c, -z, length * c], [z, c, length * z], [0, 0, 1]])
+    found = {(i, i): sympy.eye(3) for i in range(len(links) + 1)}
+    for j, (angle, link) in enumerate(zip(namer.theta, links, strict=True), 1):
+        c = namer.define('cos', r'\mathrm{c}', (j,), sympy.cos(angle))
+        z = namer.define('sin', r'\mathrm{s}', (j,), sympy.sin(angle))
+        # (1)
+        step = sympy.Matrix([[c, -z, link.length * c], [z, c, link.length * z], [0, 0, 1]])
+        for i in range(j):
             found[i, j] = _named(namer, 'A', (i, j), found[i, j - 1] * step)
     return found
 

@@ -87,6 +87,16 @@ def cells(text):
                 yield cell.strip(' ,=\n')
 
 
+def test_each_sine_and_cosine_of_the_trace_form_is_defined_once():
+    text = as_latex(derive(symbolic_model(3), 'trace'))
+    used = set(re.findall(r'\\mathrm\{[cs]\}_\d', text))
+    assert len(used) == 6
+    for symbol in used:
+        function, joint = {'c': 'cos', 's': 'sin'}[symbol[8]], symbol[-1]
+        assert text.count(symbol + '=') + text.count(symbol + '&=') == 1
+        assert re.search(rf'{re.escape(symbol)}&?=\\{function} \\theta_\{{?{joint}', text)
+
+
 @pytest.mark.slow_after(3)
 @pytest.mark.parametrize('name', MODELS)
 def test_every_formula_can_be_read_by_another_parser(name):
