@@ -191,13 +191,17 @@ def designed_arm(links: Links) -> Arm:
     lowest = lowest_vibration(links)
     share = 2.0 * _LOOP_DAMPING * (inertias + rotors)
     rate = min(lowest, _PER_CYCLE * float((rotors / share).min()) / SAMPLE_TIME)
-    return Arm(
-        damping=2.0 * _LINK_DAMPING / lowest,
-        drives=tuple(
-            Drive(gain=rate**2 * (one + rotor), rate_gain=rate * damping, rotor_inertia=rotor)
-            for one, rotor, damping in zip(inertias, rotors, share, strict=True)
-        ),
-    )
+    columns = (rate**2 * (inertias + rotors), rate * share, rotors)
+    try:
+        drives = tuple(
+            Drive(gain=gain, rate_gain=rate_gain, rotor_inertia=rotor)
+            for gain, rate_gain, rotor in zip(*(one.tolist() for one in columns), strict=True)
+        )
+        return Arm(damping=2.0 * _LINK_DAMPING / lowest, drives=drives)
+    except InputError as error:
+        raise InputError(
+            f'no motors can be designed for these links ({error}); give an arm file'
+        ) from error
 
 
 def load_arm(file: str | Path, links: Links) -> Arm:

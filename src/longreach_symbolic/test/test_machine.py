@@ -207,6 +207,12 @@ def test_a_designed_arm_is_stable(links):
         check_stable(links, arm, [q])
 
 
+def test_links_without_a_designed_arm_are_refused():
+    error = r'^no motors can be designed for these links \(gain = \d+\S*, allowed: .*give an arm'
+    with pytest.raises(InputError, match=error):
+        designed_arm(chain(2, mass=2e6, length=300.0, bending_stiffness=1e15))
+
+
 def test_a_run_follows_the_circle():
     run = simulate(machine(designed_arm(LINKS), Scenario(duration=12.0, circle=CIRCLE)))
     assert run.status == 'complete'
