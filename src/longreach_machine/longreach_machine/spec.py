@@ -182,7 +182,7 @@ class MachineSpec(Generic[P, S, O]):
         InputError, which lists the installed ones, for a name without a suffix that is neither.
         """
         given = Path(given)
-        if given.exists() or given.suffix or given.parent != Path():
+        if given.is_file() or given.suffix or given.parent != Path():
             return given
         directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
         beginning = self.scenario_prefix or f'{self.name}_'

@@ -34,6 +34,8 @@ def test_names_stand_for_installed_files(installed: Path) -> None:
     for name in ('wave', 'boom_wave'):
         found = Boom().find_scenario(name)
         assert found == installed / 'boom_wave.yaml'
+    # Beside the folder of a recording of that name.
+    Path('task_b').mkdir()
     assert Crane().find_scenario('task_b') == installed / 'task_b.yaml'
 
 
