@@ -409,6 +409,25 @@ def test_stretches_of_a_simulated_recording(boom, recording):
     assert [pose.setting for pose in again] == [pose.setting for pose in inclined]
 
 
+def test_a_gauge_with_another_clock_is_named(boom, recording, small, poses):
+    def moves(late):
+        """Return the largest standard error of strain_4 at rest over its range."""
+        shown = recording.signals['strain_4']
+        shifted = {'strain_4': shown._replace(times=shown.times + late)}
+        other = recording._replace(signals=dict(recording.signals) | shifted)
+        found, _ = still_poses(BOOM.statics(), boom, [other], shortest=3.0)
+        means = [pose.measured['strain_4'] for pose in found]
+        return max(mean.standard_error for mean in means) / np.ptp([mean.value for mean in means])
+
+    assert [moves(late) > 0.03 for late in (0.0, 1.0, 6.0, -6.0)] == [False, False, True, True]
+    shown = poses[3].measured['strain_2']
+    moving = poses[3].measured | {'strain_2': shown._replace(standard_error=1e-4)}
+    some = [*poses[:3], poses[3]._replace(measured=moving), *poses[4:]]
+    assert any(
+        'strain_2 moves or is noisy while' in text for text in identified(small, some).warnings
+    )
+
+
 def test_recordings_that_are_of_no_use(boom, recording):
     def without(*families):
         kept = {k: v for k, v in recording.signals.items() if not k.startswith(families)}

@@ -63,6 +63,9 @@ _FEWEST_ROWS = 8
 _OUTLIER, _PULLED, _FAR, _DEPENDS = 6.0, 3.0, 1.5, 4.5
 # Correlation over the poses of a gauge that measures what the model predicts.
 _FOLLOWS = 0.95
+# Warned about: standard error of a mean over the range of the means. Noise and vibrations have at
+# most 0.01 in usual recordings, a clock that is late by most of a rest has more.
+_MOVES = 0.03
 # Standard deviation of the drift of a gauge: 2 um/m in 10 minutes [1/s].
 DRIFT = 3.3e-9
 # Warned about: scatter of a force over the typical friction of its actuator. That of the friction
@@ -291,7 +294,7 @@ def identify_statics(
             ' poses, or shorten the shortest stretch'
         )
     used = _used(poses, quantities)
-    warnings = _check_directions(poses, used)
+    warnings = _check_directions(poses, used) + _check_rest(poses, used)
     measured = [name for name, rows in used.items() if rows.any()]
     gauges = [name for name in measured if fnmatchcase(name, _GAUGES)]
     unknowns = _unknowns(statics, machine, parameters, gauges)
@@ -449,6 +452,25 @@ def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray
         ' did not move, so that the sign of its friction is unknown'
         for count, names in unused.items()
     ]
+
+
+def _check_rest(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray]) -> list[str]:
+    """Return warnings about quantities that move while the actuators rest."""
+    warnings = []
+    for name, rows in used.items():
+        shown = [poses[k] for k in np.flatnonzero(rows).tolist()]
+        if len(shown) < _FEWEST_POSES:
+            continue
+        errors = [pose.measured[name].standard_error for pose in shown]
+        worst, size = int(np.argmax(errors)), float(np.ptp([_value(pose, name) for pose in shown]))
+        if errors[worst] > _MOVES * size:
+            warnings.append(
+                f'{name} moves or is noisy while the actuators rest, most in'
+                f' {shown[worst].recording} at {shown[worst].start:.0f} s (standard error'
+                f' {errors[worst]:.2g}, range over the poses {size:.2g}): is its clock another'
+                ' one?'
+            )
+    return warnings
 
 
 def _since_middle(poses: Sequence[StaticPose], index: np.ndarray) -> np.ndarray:
