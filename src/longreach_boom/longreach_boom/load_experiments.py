@@ -143,7 +143,11 @@ class LoadExperiments(Identifiable):
         payload of :func:`payload_of`. InputError when one is missing, or a valve was open.
         """
         name = recording.name
-        events = sorted((time, what) for time, what in recording.events if what in EVENTS)
+        # Loads of the time before are in latched messages.
+        begin = min(signal.times[0] for signal in recording.signals.values())
+        events = sorted(
+            (time, what) for time, what in recording.events if what in EVENTS and time >= begin
+        )
         if not events:
             raise InputError(
                 f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'

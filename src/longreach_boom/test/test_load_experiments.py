@@ -51,6 +51,9 @@ def test_experiment_is_that_of_the_recording(boom, exact):
     assert experiment.scenario.loads[0].mass == LIGHT
     assert experiment.scenario.release == (0.0,)
     assert experiment.start == 0.5
+    # The message of the time before the recording is that of a latched topic.
+    before = exact._replace(events=((-9.0, 'attach'), *exact.events))
+    assert BOOM.experiment(boom, before) == experiment
 
 
 def test_pose_from_inclinations_is_that_from_pistons(boom, exact):
@@ -115,8 +118,12 @@ def test_what_follows_has_no_error_after_an_interruption(monkeypatch, boom, exac
 
     monkeypatch.setattr(type(BOOM), 'predict', interrupted)
     settings = Settings(signals=['strain_*'], duration=0.3)
+    exact = exact._replace(events=(*exact.events, (1.5, 'attach')))
     found = identify(BOOM, boom, [exact], ['masses'], settings, processes=1)
     assert found.estimate.status == INTERRUPTED
+    assert (
+        'attach at 1.5 s is not compared, only the time up to 0.8 s' in found.estimate.warnings[0]
+    )
     shown = found.to_dict()['derived']
     assert shown['first_frequency'] == {
         'value': first_mode(boom, BOOM.experiment(boom, exact))[0],

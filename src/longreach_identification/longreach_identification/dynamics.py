@@ -237,6 +237,14 @@ def identify(
         for recording, used in zip(recordings, problem.recordings, strict=True)
         if (names := _unseen(recording, used, settings.signals))
     ]
+    silent += [
+        f'{recording.name}: {what} at {time:g} s is not compared, only the time up to'
+        f' {end:g} s; give a longer --duration, or the time of the event that counts, --event'
+        f' {recording.name}=TIME'
+        for recording, experiment in zip(recordings, predict.experiments, strict=True)
+        for time, what in recording.events
+        if time >= (end := experiment.start + settings.duration)
+    ]
     return Found(
         found._replace(warnings=(*silent, *found.warnings)),
         problem,

@@ -271,7 +271,7 @@ def check_recordings(recordings: Sequence[Recording], signals: Sequence[Measured
     Raise InputError for what no recording of a machine may have.
 
     That is a signal without finite values, of a wrong unit, with a clock that stands or jumps
-    back, and two recordings with the same values.
+    back, and two recordings with the same values, or the same at all times that both have.
     """
     known = {entry.name: entry for entry in signals}
     for recording in recordings:
@@ -290,14 +290,20 @@ def check_recordings(recordings: Sequence[Recording], signals: Sequence[Measured
                 )
     for one, other in itertools.combinations(recordings, 2):
         both = [name for name in one.signals if name in other.signals]
-        if both and all(
-            np.array_equal(one.signals[n].values, other.signals[n].values, equal_nan=True)
-            for n in both
-        ):
+        if both and all(_are_same(one.signals[n], other.signals[n]) for n in both):
             raise InputError(
                 f'{one.name} and {other.name} have the same values: one recording would count'
                 ' twice; give it once'
             )
+
+
+def _are_same(one: Signal, other: Signal) -> bool:
+    """Return whether signals have the same values, or one is a part of the other."""
+    _, first, second = np.intersect1d(one.times, other.times, return_indices=True)
+    pairs = [(one.values, other.values)]
+    if len(first) >= _FEWEST_ROWS:
+        pairs.append((one.values[first], other.values[second]))
+    return any(np.array_equal(*pair, equal_nan=True) for pair in pairs)
 
 
 def _check_clock(what: str, times: np.ndarray) -> None:

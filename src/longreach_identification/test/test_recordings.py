@@ -247,8 +247,11 @@ def test_signals_of_no_use() -> None:
     assert checked(recording(values), ['strain_*'])
 
 
-def made(name: str = 'a', times: np.ndarray = TIMES, factor: float = 1.0) -> Recording:
-    return Recording(name, {'p': signal(times, factor * (2e7 + 1e5 * np.sin(TIMES)))})
+def made(
+    name: str = 'a', times: np.ndarray = TIMES, factor: float = 1.0, first: int = 0
+) -> Recording:
+    values = factor * (2e7 + 1e5 * np.sin(TIMES))
+    return Recording(name, {'p': signal(times[first:], values[first:])})
 
 
 @pytest.mark.parametrize(
@@ -259,6 +262,7 @@ def made(name: str = 'a', times: np.ndarray = TIMES, factor: float = 1.0) -> Rec
         ([made(factor=np.nan)], 'p in a has no finite value'),
         ([made(times=TIMES[::-1])], 'the clock of p in a jumps back'),
         ([made(), made('b')], 'a and b have the same values'),
+        ([made(first=5), made('b')], 'a and b have the same values'),
     ],
 )
 def test_what_no_recording_may_have(recordings: list[Recording], text: str) -> None:
