@@ -346,6 +346,7 @@ def test_bad_plans_are_refused(boom, recordings, settings, message):
         plan(BOOM, boom, parameters=['youngs_modulus'], processes=1, **wanted)
 
 
+@pytest.mark.slow
 def test_poses_of_another_boom_are_approached_as_slowly_as_it_needs(boom):
     small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
     scenarios, recordings = poses_at_rest(small, 90.0)

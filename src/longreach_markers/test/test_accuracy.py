@@ -73,7 +73,7 @@ def report(kind: str) -> Report:
     return evaluate(tracked, scenes(kind, COUNT, seed=11))
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('kind', GOALS)
 def test_centre_is_as_exact_as_promised(kind):
     reached = report(kind)

@@ -97,7 +97,7 @@ def test_perfect_corners_give_the_camera_back(model):
     np.testing.assert_allclose(found.camera.distort(rays), truth.distort(rays), atol=0.05)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
 def test_stated_deviations_are_those_of_repetitions(model):
     truth = CAMERAS[model]
@@ -123,6 +123,7 @@ def test_deviations_are_those_of_opencv():
     assert found.rms == pytest.approx(out[0], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_ray_deviation_is_that_of_repetitions():
     truth = CAMERAS['plumb_bob']
     told, squares = [], []
@@ -258,6 +259,7 @@ def test_lens_that_plumb_bob_does_not_follow_among_the_boards_is_told():
     assert len(found.views) == 40
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('camera', [CAMERAS['plumb_bob'], SMALLER], ids=['mild', 'strong'])
 def test_lens_that_is_what_its_model_says_is_not_doubted(camera):
     for seed in range(8):

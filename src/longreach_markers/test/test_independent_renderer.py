@@ -225,6 +225,7 @@ def test_report_counts_what_is_wrong_and_what_is_flagged():
     assert report.normalised == pytest.approx((1.0 + 3600.0) / 4.0)
 
 
+@pytest.mark.slow
 def test_an_efficient_estimator_reaches_the_bound():
     scene = DISC.changed(noise=4.0, inner=0.5, radius=0.06)
     cases = [Case(scene.changed(seed=k), np.zeros(2), 1.0) for k in range(200)]

@@ -62,6 +62,7 @@ def test_independent_noise_has_no_correlation():
         assert (noise, correlation.any(), factor) == (0.0, False, 1.0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('smoothing', [0.7, 1.0])
 def test_smoothed_noise_is_measured(smoothing):
     ring, rng = Ring(), np.random.default_rng(1)

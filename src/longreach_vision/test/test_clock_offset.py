@@ -334,6 +334,7 @@ def rolling_rig(line_time: float) -> Rig:
     return rig
 
 
+@pytest.mark.slow
 def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
     rng, rigs = np.random.default_rng(2), {'without': rolling_rig(0.0), 'with': rolling_rig(LINE)}
     errors: dict[str, list[np.ndarray]] = {name: [] for name in rigs}
