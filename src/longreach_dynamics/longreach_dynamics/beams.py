@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -42,6 +42,8 @@ _SHIFTED_CHEBYSHEV = np.array(
     ],
     dtype=float,
 ).T
+# Places on a beam that are nearer than this part of its length are one place.
+_SAME_PLACE = 1e-9
 # Share of the largest deflection below which the tip's is no measure of a line.
 _SMALL_TIP = 0.1
 
@@ -69,7 +71,7 @@ class Beam:
     def grid(self) -> np.ndarray:
         """Edges of the panels [m], ascending from 0 to L."""
         inner = [x for x in (self.support, *self.breaks) if 0.0 < x < self.length]
-        edges = np.unique([0.0, *inner, self.length])
+        edges = places_apart(self.length, inner)
         parts = np.linspace(edges[:-1], edges[1:], _PANELS, endpoint=False, axis=1).ravel()
         return np.append(parts, self.length)
 
@@ -84,6 +86,15 @@ class Beam:
     def integral(self, values: np.ndarray) -> float:
         """Return the integral over the beam of values given at the Gauss points."""
         return float(np.sum(values * self.gauss()[1], axis=-1))
+
+
+def places_apart(length: float, wanted: Iterable[float]) -> list[float]:
+    """Return 0, the length and what is wanted, ascending; the first of those at one place."""
+    places = [0.0, float(length)]
+    for place in wanted:
+        if all(abs(place - other) > _SAME_PLACE * length for other in places):
+            places.append(place)
+    return sorted(places)
 
 
 @functools.cache

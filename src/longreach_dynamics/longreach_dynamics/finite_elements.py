@@ -54,11 +54,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.beams import places_apart
 from longreach_dynamics.errors import InputError, LongreachError
 
 _GAUSS_POINTS = 6
-# Places on a beam that are nearer than this part of its length are one node.
-_SAME_PLACE = 1e-9
 # Largest displacement of a drawn mode as a part of the chain's length.
 _DRAWN = 0.1
 # Eigenvalues 1 / lambda below this part of the largest hold no digits that could be trusted.
@@ -450,13 +449,9 @@ def _lowest(
 
 def _nodes(beam: ChainBeam, elements: int) -> np.ndarray:
     """Return the element boundaries of a beam: the places that ask for one, evenly refined."""
-    places = [0.0, float(beam.length)]
     wanted = [beam.support, *beam.breaks, *(x for x, _ in beam.masses)]
-    for place in wanted:
-        if all(abs(place - other) > _SAME_PLACE * beam.length for other in places):
-            places.append(place)
     nodes = [np.zeros(1)]
-    for start, end in itertools.pairwise(sorted(places)):
+    for start, end in itertools.pairwise(places_apart(beam.length, wanted)):
         # The last digits must not add an element.
         parts = math.ceil(elements * (end - start) / beam.length - 1e-6)
         nodes.append(np.linspace(start, end, max(parts, 1) + 1)[1:])

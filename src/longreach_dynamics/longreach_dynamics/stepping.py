@@ -136,7 +136,7 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
             # The last step ends on the end of the interval to the last bit.
             last = step >= duration - done
             h = duration - done if last else step
-            if h < 1e-15 * max(abs(time + done), duration):
+            if not (last or h >= 1e-15 * max(abs(time + done), duration)):
                 return x, evaluations, step, 1
             if evaluations >= budget:
                 return x, evaluations, step, 3
@@ -311,7 +311,7 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         while done < duration:
             last = step >= duration - done
             h = duration - done if last else step
-            if h < 1e-15 * max(abs(time + done), duration):
+            if not (last or h >= 1e-15 * max(abs(time + done), duration)):
                 return x, evaluations, step, 1
             if evaluations >= budget:
                 return x, evaluations, step, 3

@@ -7,6 +7,7 @@ by collocation with the reactions unknown, and adaptive quadrature of the curvat
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -186,6 +187,12 @@ def test_line_solves_the_boundary_value_problem(
     x = np.linspace(0.0, LENGTH, 41)
     expected = boundary_value_solution(beam, load, x)
     np.testing.assert_allclose(LINES[load](beam).at(x), expected, atol=2e-7)
+
+
+def test_places_that_differ_by_rounding_are_one() -> None:
+    beam = uniform(0.1 + 0.2)
+    near = dataclasses.replace(beam, breaks=(0.3, float(np.nextafter(LENGTH, 0.0))))
+    np.testing.assert_array_equal(near.grid, beam.grid)
 
 
 @pytest.mark.parametrize('tip', [0.5, 0.1, 0.02])

@@ -217,6 +217,24 @@ def test_ends_on_the_end_of_the_interval(run: Run) -> None:
 
 
 @both
+@pytest.mark.parametrize('factor', [6.0, 8.0])
+def test_a_step_that_misses_the_end_by_rounding_is_followed_by_a_last_one(
+    run: Run, factor: float
+) -> None:
+    # Without an error steps grow by a factor: the first three together are the interval.
+    for duration in np.arange(1, 300) / 100.0:
+        step = duration / (1.0 + factor + factor**2)
+        outcome = run(DECAY, 0.0, [1.0], duration, first_step=step, time=1234.5)
+        assert (outcome.status, outcome.state[0]) == (Status.DONE, 1.0)
+
+
+@both
+def test_a_step_that_is_no_number_is_a_status(run: Run) -> None:
+    outcome = run(DECAY, 1.0, [1.0], 1.0, first_step=math.nan)
+    assert outcome.status == Status.STEP_TOO_SMALL
+
+
+@both
 def test_pieces_equal_the_whole(run: Run) -> None:
     whole = run(PENDULUM, 9.0, [1.0, 0.5], 2.0, 1e-12, 1e-13).state
     x, step = [1.0, 0.5], 1e-2

@@ -92,8 +92,8 @@ def draw_pose(file: str | Path, excavator: ExcavatorParameters, q: np.ndarray) -
 def draw_above(axis: Any, run: Run[Any]) -> None:
     """Draw the machine from the side at three times of a run or a recording, and the ground."""
     q = run.stack(_THETAS)
-    swept, tooth = q[0].sum() - q.sum(axis=1), pin_places(run.parameters, q)[:, -1]
-    middle, when = int(np.searchsorted(swept, 0.5 * swept.max())), 'middle'
+    turned, tooth = np.abs(q[0].sum() - q.sum(axis=1)), pin_places(run.parameters, q)[:, -1]
+    middle, when = int(np.argmax(turned >= 0.5 * turned.max())), 'middle'
     if 'bucket_volume' in run.columns.names and (volume := run.column('bucket_volume')).any():
         # The row in which the full bucket is highest.
         middle, when = (

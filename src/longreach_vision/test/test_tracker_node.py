@@ -63,7 +63,7 @@ from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
 
 LOOK = CameraLook(clutter=0, blur=0.8)
-PERIOD = 66_666_667  # [ns]
+PERIOD, NANOSECONDS = 66_666_667, 1_000_000_000  # [ns]
 
 
 class Shot(NamedTuple):
@@ -151,9 +151,12 @@ class Tracker:
             self.send_message(shot.camera, shot.message())
 
     def send_message(self, side: str, message: Image | CompressedImage) -> None:
-        self._cameras[side].publish(message)
+        camera, intake = self._cameras[side], self.node._tracker.intake
+        before = intake.heard
+        camera.publish(message)
         # More than what waits in a queue would get lost.
-        self.bench.settle(2)
+        if camera.get_subscription_count():
+            self.bench.until(lambda: intake.heard != before, 'image')
 
     def send_info(self, side: str, camera: Camera) -> None:
         message = conversions.camera_to_info(camera, Time(), f'{side}_camera_optical')
@@ -215,8 +218,12 @@ def with_rig(tmp_path: Path, node: str = '', own: Rig | None = None, **more: Any
 
 
 @pytest.fixture
-def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Start]:
+def start(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Start]:
     """Return a function that makes a bench with the tracker, for a rig and parameters."""
+    # Most tests wait for a report.
+    monkeypatch.setattr('longreach_vision.ros.marker_tracker._PERIOD', 0.2)
     with ExitStack() as stack:
 
         def make(own: Rig | None = None, **parameters: Any) -> Tracker:
@@ -396,14 +403,14 @@ def test_parameters_are_those_of_the_rig_and_changed_while_it_tracks(start: Star
 
 
 def test_the_limit_of_the_latency_is_changed_while_it_tracks(start: Start) -> None:
-    """Stamps of the present are milliseconds old when results are there, unless it is busy."""
     tracker = start(latency=60.0)
-    now = tracker.node.get_clock().now().nanoseconds
+    # All images are of the past.
+    now = tracker.node.get_clock().now().nanoseconds - NANOSECONDS
     tracker.send([shot._replace(stamp=shot.stamp + now) for shot in shots(3)])
     assert tracker.reported(paired=3).message == 'tracking'
     assert set_parameter(tracker, 'latency', 1e-9).successful
     tracker.send([shot._replace(stamp=shot.stamp + now) for shot in shots(2, first=3)])
-    assert 'late, allowed: 1e-09 s' in tracker.reported(paired=5).message
+    tracker.warns('late, allowed: 1e-09 s')
 
 
 def test_an_offset_of_the_clocks_is_reported(
@@ -446,7 +453,7 @@ def with_stamps(taken: list[Shot], stamps: dict[int, int]) -> list[Shot]:
 @pytest.mark.parametrize(
     ('taken', 'text', 'values'),
     [
-        (lambda: shots(2, first=100) + shots(3), 'time went back to 0.000 s', {}),
+        (lambda: shots(2, first=100) + shots(3), 'time went back to 0.0', {}),
         (
             lambda: shots(3) + shots(2, first=100),
             'time jumped ahead to 6.',
