@@ -111,7 +111,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         # The interval of rows may be longer.
         last = np.append(swept[times >= begin], np.interp(begin, times, swept))
         bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
-        is_open = self.column('spool_bucket')[-1] > bucket.valve.dead_band
+        is_open = abs(self.column('spool_bucket')[-1]) > bucket.valve.dead_band
         return bool(
             self.time_to_sweep() is None
             and (is_open or self.machine.scenario.is_driven)

@@ -246,6 +246,13 @@ def test_bucket_on_its_way_has_not_stalled(excavator):
             assert result.stalled() == stalled
 
 
+def test_a_bucket_that_opens_into_hard_soil_stalls(excavator):
+    opens = (ValveCommand(0.0, (0.0, 0.0, -1.0)),)
+    start = Scenario(duration=2.0, pose_deg=(20.0, -95.0, -60.0), cohesion=3e5, depth='surface')
+    scenario = start.replace(held=('boom', 'arm'), valve_commands=opens)
+    assert simulate(excavator, scenario).stalled()
+
+
 def test_a_bucket_at_the_end_of_its_stroke_has_not_stalled(excavator):
     curl = (ValveCommand(0.0, (0.0, 0.0, 1.0)),)
     scenario = Scenario(duration=3.0, pose='tucked', soil=False, valve_commands=curl)
