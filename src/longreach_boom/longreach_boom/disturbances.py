@@ -2,7 +2,8 @@
 Disturbances of a boom: forces, pumping, gusts, as forces at the tips of its beams.
 
 A force along a beam is entered at its tip; one that is spread over a beam by halves at its root,
-which is the tip of the beam before, and at its tip. Beams of the direction e_i, angle theta_i:
+which is the tip of the beam before, and at its tip. Forces are held for 5 ms, at a value that has
+the impulse of that time. Beams of the direction e_i, angle theta_i:
 
 - **pumping**, concrete of mass per length m in a line along the beams, of speed v. By the balance
   of momentum its acceleration pushes each beam back by m L_i v', along the beam; the hose at the
@@ -26,8 +27,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
 _AIR = 1.25  # density [kg/m^3]
-# Forces are held for 5 ms: what is shorter might not act at all [s].
-_SHORTEST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,19 +37,19 @@ class _Disturbance(Parameters):
     end: float = quantity('end', 's', above=0.0, at_most=1e6)
 
     def check(self) -> None:
-        """Raise InputError unless the end is so long after the start that it acts."""
-        if not self.end >= self.start + _SHORTEST:
-            raise InputError(
-                f'end = {self.end:g} s, allowed: from {_SHORTEST:g} s after start ='
-                f' {self.start:g} s on; forces are held for 5 ms'
-            )
+        """Raise InputError unless the end is after the start."""
+        if not self.end > self.start:
+            raise InputError(f'end = {self.end:g} s, allowed: above start = {self.start:g} s')
 
-    def acts_at(self, time: float) -> bool:
-        """Return whether it acts at a time [s]."""
-        return self.start <= time < self.end
+    def share(self, time: float, hold: float) -> float:
+        """Return the share of a hold [s] about a time [s] in which it acts."""
+        outside = max(self.start - time + 0.5 * hold, 0.0) + max(time + 0.5 * hold - self.end, 0.0)
+        return max(1.0 - outside / hold, 0.0)
 
-    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
-        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
+    def forces(
+        self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
+    ) -> np.ndarray:
+        """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
         raise NotImplementedError
 
 
@@ -75,12 +74,19 @@ class TipForce(_Disturbance):
         if not (self.x or self.z):
             raise InputError('x and z of a force are 0, allowed: one of them is not')
 
-    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:  # noqa: ARG002
-        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
+    def forces(
+        self,
+        boom: BoomParameters,
+        time: float,
+        hold: float,
+        angles: np.ndarray,  # noqa: ARG002
+    ) -> np.ndarray:
+        """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
         found = np.zeros((boom.size, 2))
         index = boom.beam_at(self.beam or boom.beams[-1].name, 0.0, 'force')
         phase = 2.0 * math.pi * self.frequency * (time - self.start)
-        found[index] = np.array([self.x, self.z]) * (math.sin(phase) if self.frequency else 1.0)
+        size = self.share(time, hold) * (math.sin(phase) if self.frequency else 1.0)
+        found[index] = np.array([self.x, self.z]) * size
         return found
 
 
@@ -108,16 +114,22 @@ class Pumping(_Disturbance):
         if not self.gap < self.period:
             raise InputError(f'gap = {self.gap:g} s, allowed: below period = {self.period:g} s')
 
-    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
-        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
-        half = 0.5 * self.gap
-        speed, change = self.speed, 0.0
+    def _speed_at(self, time: float) -> float:
+        """Return the speed of the concrete at a time [s], in [m/s]."""
+        half, speed = 0.5 * self.gap, self.speed * (self.start <= time < self.end)
         # Within a gap that the pump makes, or the last one; the flow is the lesser one.
         for phase in ((time - self.start + half) % self.period, time - self.end + half):
-            dip = 2.0 * math.pi * phase / self.gap
-            slower = 0.5 * self.speed * (1.0 + math.cos(dip))
-            if 0.0 <= phase < self.gap and slower < speed:
-                speed, change = slower, -self.speed * math.pi / self.gap * math.sin(dip)
+            if 0.0 <= phase < self.gap:
+                slower = 0.5 * self.speed * (1.0 + math.cos(2.0 * math.pi * phase / self.gap))
+                speed = min(speed, slower)
+        return speed
+
+    def forces(
+        self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
+    ) -> np.ndarray:
+        """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
+        before, speed, after = (self._speed_at(time + k * hold) for k in (-0.5, 0.0, 0.5))
+        change = (after - before) / hold
         lengths = np.array([beam.length for beam in boom.beams])
         along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         found = -self.mass_per_length * change * lengths[:, None] * along
@@ -133,14 +145,16 @@ class Gust(_Disturbance):
     width: float = quantity('of the beams', 'm', above=0.0, at_most=5.0, default=0.4)
     drag: float = quantity('coefficient of drag c_d', at_least=0.0, at_most=5.0, default=2.0)
 
-    def forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
-        """Return the forces at the tips at a time [s], shape (N, 2) [N]."""
-        share = (time - self.start) / (self.end - self.start)
-        speed = self.speed * 0.5 * (1.0 - math.cos(2.0 * math.pi * share))
+    def forces(
+        self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
+    ) -> np.ndarray:
+        """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
+        passed = (time - self.start) / (self.end - self.start)
+        speed = self.speed * 0.5 * (1.0 - math.cos(2.0 * math.pi * passed))
         across = -speed * np.sin(angles)
         lengths = np.array([beam.length for beam in boom.beams])
         push = 0.5 * _AIR * self.drag * self.width * lengths * across * np.abs(across)
         halves = 0.5 * push[:, None] * np.stack([-np.sin(angles), np.cos(angles)], axis=1)
         found = halves.copy()
         found[:-1] += halves[1:]
-        return np.asarray(found)
+        return np.asarray(self.share(time, hold) * found)

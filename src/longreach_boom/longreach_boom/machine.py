@@ -151,9 +151,14 @@ class Boom:
         """Return the state with one more load attached to the boom."""
         return state._replace(loads=(*state.loads, load))
 
+    @functools.cached_property
+    def concrete(self) -> tuple[Load, ...]:
+        """The concrete in the line, which stays when loads are released."""
+        return self.scenario.concrete(self.parameters)
+
     def release(self, state: BoomState) -> BoomState:
-        """Return the state without loads."""
-        return state._replace(loads=())
+        """Return the state without the loads that hang on the boom."""
+        return state._replace(loads=self.concrete)
 
     def advance(
         self, state: BoomState, command: BoomCommand | ByScenario, time: float, duration: float
@@ -195,7 +200,7 @@ class Boom:
         for begin, end in itertools.pairwise(edges if steps else ()):
             for at, load in self._load_changes:
                 if at == begin:
-                    loads = () if load is None else (*loads, load)
+                    loads = self.concrete if load is None else (*loads, load)
             commanded = self._command_at(command, begin)
             constants = self.constants(loads)
             if self.scenario.is_disturbed:
@@ -232,7 +237,8 @@ class Boom:
     def forces_at(self, step: int, y: np.ndarray) -> np.ndarray:
         """Return the forces of disturbances at the tips (N, 2) [N] over the steps of a hold."""
         middle = (step - step % self._hold + 0.5 * self._hold) * self.step
-        return self.scenario.tip_forces(self.parameters, middle, self._inclinations(y))
+        hold, angles = self._hold * self.step, self._inclinations(y)
+        return self.scenario.tip_forces(self.parameters, middle, hold, angles)
 
     def _inclinations(self, y: np.ndarray) -> np.ndarray:
         """Return the angles of the beams' roots to the horizontal (N,) [rad]."""

@@ -147,8 +147,9 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         return shape_to_message(shapes, colours, header)
 
     def carried(self) -> float:
-        """Return the mass of all loads [kg]."""
-        return sum((load.mass for load in self.state.loads), 0.0)
+        """Return the mass of all loads that hang on the boom [kg]."""
+        concrete = self.machine.concrete
+        return sum((load.mass for load in self.state.loads if load not in concrete), 0.0)
 
     def attached(self, request: AttachLoad.Request) -> tuple[BoomState, str]:
         """Return the state with a load attached to the boom."""
@@ -163,7 +164,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def released(self) -> tuple[BoomState, str]:
         """Return the state without loads."""
-        if not self.state.loads:
+        if not self.carried():
             raise InputError('no load hangs on the boom; attach one with ~/attach_load')
         return super().released()
 

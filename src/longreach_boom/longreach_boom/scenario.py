@@ -6,7 +6,7 @@ Scenarios of a boom: pose, loads and commands over time, read from YAML.
     friction: true
     loads:                          # hang on the boom at rest at time 0
       - {mass: 90.0}                # at the tip; or with beam and position
-    release: [0.0]                  # times at which all loads are released
+    release: [0.0]                  # times at which all loads are released, not the concrete
     attach:
       - {time: 8.0, mass: 50.0, beam: beam_3, position: 4.0}
     valve_commands:                 # spool positions, open loop, until the next
@@ -101,11 +101,6 @@ class Scenario(Parameters):
             raise InputError(f'{given} given, allowed: one of them')
         if self.valve_commands and self.trajectory:
             raise InputError('valve_commands and trajectory are given, allowed: one of them')
-        if self.release and any(item.mass_per_length for item in self.pumping):
-            raise InputError(
-                'release and pumping are given, allowed: one of them; a release would drop the'
-                ' concrete in the line, too'
-            )
         pumping = sorted(self.pumping, key=lambda item: item.start)
         for before, after in itertools.pairwise(pumping):
             if after.start < before.end:
@@ -120,31 +115,36 @@ class Scenario(Parameters):
         """Return the joint angles at time 0 [rad], shape (N,)."""
         return boom.pose(self.pose) if self.pose else np.radians(self.pose_deg)
 
-    def initial_loads(self, boom: BoomParameters) -> tuple[Load, ...]:
-        """Return the loads at time 0."""
-        hanging = tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
+    def concrete(self, boom: BoomParameters) -> tuple[Load, ...]:
+        """Return the concrete in the line, which no release drops."""
         # Three points of Gauss give mass, moment and inertia of a uniform line exactly.
         nodes, weights = np.polynomial.legendre.leggauss(3)
         full = max((item.mass_per_length for item in self.pumping), default=0.0)
-        concrete = [
+        return tuple(
             Load(full * 0.5 * weight * beam.length, index, 0.5 * (1.0 + node) * beam.length)
             for index, beam in enumerate(boom.beams)
             for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True)
             if full
-        ]
-        return (*hanging, *concrete)
+        )
+
+    def initial_loads(self, boom: BoomParameters) -> tuple[Load, ...]:
+        """Return the loads at time 0."""
+        hanging = tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
+        return (*hanging, *self.concrete(boom))
 
     @property
     def is_disturbed(self) -> bool:
         """Whether external forces act at some time."""
         return bool(self.forces or self.pumping or self.gusts)
 
-    def tip_forces(self, boom: BoomParameters, time: float, angles: np.ndarray) -> np.ndarray:
-        """Return the forces at the tips (N, 2) [N] at a time [s] and inclinations (N,) [rad]."""
+    def tip_forces(
+        self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
+    ) -> np.ndarray:
+        """Return the forces at the tips (N, 2) [N] in a hold, see ``disturbances``."""
         found = np.zeros((boom.size, 2))
         for item in (*self.forces, *self.pumping, *self.gusts):
-            if item.acts_at(time):
-                found += item.forces(boom, time, angles)
+            if item.share(time, hold):
+                found += item.forces(boom, time, hold, angles)
         return found
 
     def load_changes(self, boom: BoomParameters) -> tuple[tuple[float, Load | None], ...]:
@@ -158,7 +158,8 @@ class Scenario(Parameters):
         """Return (time [s], loads from then on), from time 0 on."""
         found = [(0.0, self.initial_loads(boom))]
         for time, change in self.load_changes(boom):
-            found.append((time, () if change is None else (*found[-1][1], change)))
+            after = self.concrete(boom) if change is None else (*found[-1][1], change)
+            found.append((time, after))
         return found
 
     def waypoints(self, boom: BoomParameters) -> tuple[Waypoint, ...]:
