@@ -22,7 +22,13 @@ from longreach_crane.scenario import InitialState, Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import closed_loop
 from longreach_dynamics.runs import Source
-from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
+from longreach_identification.machine import (
+    FreeParameter,
+    Identifiable,
+    MeasuredSignal,
+    Recording,
+    longest_jump,
+)
 
 _FREE = (
     FreeParameter('car_mass', 'masses', 'kg', 1e-2, 1e6, 'm_c'),
@@ -44,6 +50,7 @@ class CommandedRun(NamedTuple):
     position: float  # of the car at the start [m]
     forces: np.ndarray  # (cycles,) desired motor force in each control cycle [N]
     brakes: np.ndarray  # (cycles,) of bool
+    doubt: str = ''  # why standard errors do not hold
 
 
 class CraneIdentification(Identifiable):
@@ -92,7 +99,15 @@ class CraneIdentification(Identifiable):
         first = car.values[(car.times <= start + T) & np.isfinite(car.values)]
         if not first.size:
             raise InputError(f'{recording.name} has no car_position at the first command')
-        return CommandedRun(start, end, float(first[-1]), forces, brakes)
+        inputs = [recording.signals[n] for n in ('command', 'brake') if n in recording.signals]
+        apart, doubt = longest_jump(inputs), ''
+        if apart > 1.5 * T:
+            doubt = (
+                f'commands of {recording.name} change between rows that are {apart:.2g} s apart,'
+                f' where control cycles have {T:g} s: those between are not known, and errors can'
+                ' be several times larger; record every command'
+            )
+        return CommandedRun(start, end, float(first[-1]), forces, brakes, doubt)
 
     def predict(
         self, machine: Machinery, experiment: CommandedRun, times: Mapping[str, np.ndarray]

@@ -54,6 +54,17 @@ def test_masses_friction_and_motor_are_identified(machinery, recording):
     assert found.machine.crane.car_mass == estimate.value('car_mass')
 
 
+@pytest.mark.parametrize(('every', 'said'), [(1, False), (2, True)])
+def test_commands_that_are_missing_are_named(machinery, recording, every, said):
+    signals = {
+        name: Signal(*(part[::every] for part in signal))
+        for name, signal in recording.signals.items()
+    }
+    experiment = CRANE.experiment(machinery, recording._replace(signals=signals))
+    text = 'commands of run change between rows that are 0.02 s apart'
+    assert CRANE.doubts(machinery, experiment).startswith(text) == said
+
+
 @pytest.mark.parametrize(
     ('lacks', 'message'), [('command', 'lacks command'), ('car_position', 'lacks car_position')]
 )

@@ -31,6 +31,7 @@ from longreach_identification.machine import (
     Signal,
     SpoolIdentification,
     SpoolRun,
+    longest_jump,
 )
 
 _PLACES = {
@@ -146,10 +147,7 @@ def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:
 
 def _doubt(name: str, start: float, spools: list[Signal]) -> str:
     """Return a warning where it is not known when spools jumped; empty: it is."""
-    longest = 0.0
-    for signal in spools:
-        jumps = (np.abs(np.diff(signal.values)) > _JUMP) & (signal.times[1:] > start)
-        longest = max(longest, float(np.diff(signal.times)[jumps].max(initial=0.0)))
+    longest = longest_jump(spools, _JUMP, start)
     if longest <= _SEEN:
         return ''
     return (

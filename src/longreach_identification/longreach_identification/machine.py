@@ -55,6 +55,15 @@ class Signal(NamedTuple):
     deviation: np.ndarray  # (rows,) standard deviation of the noise; NaN: unknown
 
 
+def longest_jump(signals: Sequence[Signal], least: float = 0.0, start: float = -math.inf) -> float:
+    """Return the longest interval of rows after a start [s] in which one changes by more."""
+    longest = 0.0
+    for times, values, _ in signals:
+        jumps = (np.abs(np.diff(values)) > least) & (times[1:] > start)
+        longest = max(longest, float(np.diff(times)[jumps].max(initial=0.0)))
+    return longest
+
+
 class MeasuredSignal(NamedTuple):
     """
     A signal that a recording of a machine may contain, and where.
@@ -185,7 +194,7 @@ class Identifiable(ABC):
 
     def doubts(self, machine: Any, experiment: Any) -> str:  # noqa: ARG002
         """Return why standard errors of this experiment do not hold; empty: they do."""
-        return ''
+        return str(getattr(experiment, 'doubt', ''))
 
     def derived(self, machine: Any, experiment: Any) -> dict[str, float]:  # noqa: ARG002
         """Return quantities of interest that follow from the parameters, by name."""
@@ -319,10 +328,6 @@ class SpoolIdentification(Identifiable):
             if name not in allowed:
                 raise InputError(f'signal {name!r}, allowed: {", ".join(allowed)}')
         return {name: np.interp(at, rows, run.column(name)) for name, at in times.items()}
-
-    def doubts(self, machine: Any, experiment: SpoolRun) -> str:  # noqa: ARG002
-        """Return why standard errors of this experiment do not hold; empty: they do."""
-        return experiment.doubt
 
     def corrections(self, machine: Any, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
         """Return errors of the first joint angles [rad], each of a single noisy sample."""
