@@ -21,6 +21,7 @@ from longreach_boom.statics import equilibrium, static_row
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import joint_places, solve_pose
 from longreach_tools.arguments import count, not_negative, numbers, positive, seed, sweep
+from longreach_tools.cli import say
 from longreach_tools.machine_command import (
     add_duration,
     add_machine,
@@ -94,7 +95,7 @@ def add_studies(commands: Any) -> None:
     measure.add_argument(
         '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
     )
-    _number(measure, '--seed', seed, 0, 'of the noise')
+    measure.add_argument('--seed', type=seed, help="of the noise (default: the sensor file's)")
     _number(measure, '--rate', positive, 20.0, 'rows per second')
     measure.add_argument(
         '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'
@@ -300,3 +301,7 @@ def _run_measure(arguments: argparse.Namespace) -> None:
     name = arguments.csv.stem
     columns = readings(boom, scenario, sensors, arguments.seed, arguments.rate, name)
     write_csv(arguments.csv, list(columns), np.stack(list(columns.values()), axis=1))
+    left_out = [kind for kind in ('gyroscope', 'accelerometer') if getattr(sensors, kind)]
+    if left_out:
+        of = f'{" and ".join(left_out)} of --sensors {arguments.sensors}'
+        say(f'longreach boom measure: {of}: not in the table')

@@ -162,11 +162,15 @@ def readings(
     boom: BoomParameters,
     scenario: Scenario,
     sensors: SensorParameters,
-    seed: int = 0,
+    seed: int | None = None,
     rate: float = 20.0,
     name: str = 'run',
 ) -> dict[str, np.ndarray]:
-    """Simulate; return ``time`` [s] and latest readings in each of ``rate`` rows per second."""
+    """
+    Simulate; return ``time`` [s] and latest readings in each of ``rate`` rows per second.
+
+    Of all sensors but gyroscopes and accelerometers; ``seed`` as for :func:`measured`.
+    """
     run = simulate(boom, scenario, progress=True)
     if run.message:
         raise LongreachError(run.message)

@@ -62,6 +62,17 @@ def test_measure_writes_what_sensors_show_until_a_given_time(capsys, tmp_path):
     assert table['piston_1'] == pytest.approx(run.column('piston_1')[::20], abs=1e-12)
 
 
+def test_measure_takes_the_seed_of_the_sensor_file(capsys, tmp_path):
+    file, shown = tmp_path / 'measured.csv', []
+    for words in ((), ('--seed', 1), ('--seed', 0)):
+        words = ('measure', 'hold', '--duration', 0.1, '--csv', file, *words)
+        done = Outcome(capsys, 'boom', *words)
+        assert 'gyroscope and accelerometer of --sensors typical: not in the table' in done.err
+        shown.append(read_table(file)['p_head_1'])
+    np.testing.assert_array_equal(shown[0], shown[1])
+    assert np.any(shown[0] != shown[2])
+
+
 def test_statics_show_forces_and_pressures(capsys):
     found = Outcome(capsys, 'boom', 'statics', '--load', 90, '--format', 'json').json
     boom = load_boom()
