@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -46,6 +47,8 @@ _SHIFTED_CHEBYSHEV = np.array(
 _SAME_PLACE = 1e-9
 # Share of the largest deflection below which the tip's is no measure of a line.
 _SMALL_TIP = 0.1
+# Share of a line that must be left of it without those before it: what is left is not rounding.
+_ADDS = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,7 +309,7 @@ def _at_place(basis: RitzBasis, x: float, derivative: int) -> np.ndarray:
 def _orthogonal(
     beam: Beam, candidate: BendingLine, helpers: Sequence[BendingLine], to: Sequence[BendingLine]
 ) -> BendingLine:
-    """Return candidate plus a combination of helpers, orthogonal to as many lines; w(L) = 1."""
+    """Return candidate plus a combination of helpers, orthogonal to as many lines."""
     places, _ = beam.gauss()
     products = np.array(
         [[beam.integral(a.at(places) * b.at(places)) for b in helpers] for a in to]
@@ -314,7 +317,12 @@ def _orthogonal(
     wanted = [-beam.integral(a.at(places) * candidate.at(places)) for a in to]
     for helper, factor in zip(helpers, np.linalg.solve(products, wanted), strict=True):
         candidate = candidate.plus(helper, factor)
-    return candidate.normalised()
+    return candidate
+
+
+def _size(beam: Beam, line: BendingLine) -> float:
+    """Return the root of int w^2 dx."""
+    return math.sqrt(beam.integral(line.at(beam.gauss()[0]) ** 2))
 
 
 def _with_polynomials(beam: Beam, first: BendingLine, count: int) -> list[BendingLine]:
@@ -322,7 +330,7 @@ def _with_polynomials(beam: Beam, first: BendingLine, count: int) -> list[Bendin
     lines = [first]
     terms = [_polynomial(beam, power) for power in range(2, count + 2)]
     for k in range(1, count):
-        lines.append(_orthogonal(beam, terms[k], terms[:k], lines))
+        lines.append(_orthogonal(beam, terms[k], terms[:k], lines).normalised())
     return lines
 
 
@@ -342,15 +350,20 @@ def _moment(
     """
     Return the lines of tip force and tip moment, then of the weight, and polynomials.
 
-    An inner beam carries a moment at its tip, too, which the paper's first function lacks.
+    An inner beam carries a moment at its tip, too, which the paper's first function lacks. Of a
+    uniform beam the lines are polynomials themselves: those that add nothing are left out.
     """
     if last:
         return _with_polynomials(beam, self_weight_line(beam), count), 0.0
     lines = [tip_force_line(beam)]
     candidates = [tip_moment_line(beam), self_weight_line(beam)]
-    candidates += [_polynomial(beam, power) for power in range(3, 3 + max(0, count - 3))]
-    for candidate in candidates[: count - 1]:
-        lines.append(_orthogonal(beam, candidate, lines, lines))
+    powers = (_polynomial(beam, power) for power in itertools.count(3))
+    for candidate in itertools.chain(candidates, powers):
+        if len(lines) == count:
+            break
+        rest = _orthogonal(beam, candidate, lines, lines)
+        if not _size(beam, rest) <= _ADDS * _size(beam, candidate):  # also where it is NaN
+            lines.append(rest.normalised())
     return lines, 0.0
 
 

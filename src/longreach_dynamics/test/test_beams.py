@@ -284,7 +284,7 @@ def test_fit_reports_its_error(support: float) -> None:
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
-@pytest.mark.parametrize('section', [tapered, kinked])
+@pytest.mark.parametrize('section', [uniform, tapered, kinked])
 @pytest.mark.parametrize('last', [False, True])
 @pytest.mark.parametrize('name', BASIS_SETS)
 def test_one_to_five_functions(
