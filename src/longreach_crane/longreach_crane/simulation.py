@@ -8,6 +8,7 @@ is integrated from instant to instant, without discontinuities inside an integra
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -69,12 +70,12 @@ def simulate(
     last: Cycle | None = None
     try:
         for row, cycle in enumerate(closed_loop(crane, answer, cycles, T)):
-            if last is not None:
-                crossings += _crossings(crane, last, cycle.state, T)
-            last = cycle
             emergency = cycle.memory.emergency is not Emergency.NONE
             table[row, 0], table[row, 1:6] = cycle.time, cycle.state.x
             table[row, 7:] = (*cycle.command, emergency, scenario.set_point(row, T))
+            if last is not None:
+                crossings += _crossings(crane, last, cycle.state, T)
+            last = cycle
     except IntegrationError as error:
         message = str(error)
     table = table[: row + 1]
@@ -85,6 +86,12 @@ def simulate(
 
 def _crossings(crane: Crane, before: Cycle, after: CraneState, duration: float) -> list[Event]:
     """Return when the car passed one of its limits within a cycle [s], located to 1e-12 s."""
+    if duration * crane.constants.swing > 0.25 * math.pi:
+        # In an eighth of a swing the car turns at most once.
+        half = 0.5 * duration
+        middle = crane.advance(before.state, before.command, before.time, half)
+        later = before._replace(time=before.time + half, state=middle)
+        return _crossings(crane, before, middle, half) + _crossings(crane, later, after, half)
     p, x = crane.parameters, before.state.x
     # Bound of the car's travel: twice the duration times the larger speed at the two ends.
     reach = 2.0 * duration * max(abs(x[CAR_VELOCITY]), abs(after.x[CAR_VELOCITY]))
@@ -96,8 +103,8 @@ def _crossings(crane: Crane, before: Cycle, after: CraneState, duration: float) 
     from scipy.optimize import brentq
 
     def at(instant: float) -> np.ndarray:
-        if instant <= 0.0:
-            return np.asarray(x)
+        if not 0.0 < instant < duration:
+            return np.asarray(x if instant <= 0.0 else after.x)
         return crane.advance(before.state, before.command, before.time, instant).x
 
     instants = [0.0, duration]

@@ -353,6 +353,22 @@ def test_touch_between_two_samples_is_found_twice(side, depth, machinery):
     assert times == pytest.approx([time for time, _ in expected], abs=1e-9)
 
 
+@pytest.mark.parametrize('limit', [0.5, 2.0])
+def test_crossings_within_cycles_longer_than_a_swing(limit, machinery):
+    T = 2.0
+    crane = machinery.crane.replace(minimum_position=-1e3, maximum_position=limit)
+    slow = machinery.controller.replace(sample_time=T)
+    start = InitialState(angle=0.5)
+    scenario = Scenario(duration=5 * T, diagnosis=False, initial_state=start)
+    result = simulate(machinery.replace(crane=crane, controller=slow), scenario)
+    assert not result.column('brake').any()
+    plant, expected = Plant(crane, 'nonlinear', 'viscous'), []
+    for row in result.table[:-1]:
+        expected += [row[0] + time for time, _ in located(plant, row[1:6], row[7], T)]
+    assert len(expected) > 4
+    assert [event.time for event in result.crossings] == pytest.approx(expected, abs=1e-8)
+
+
 def test_car_that_turns_before_the_limit_crosses_nothing(machinery: Machinery) -> None:
     start = InitialState(car_position=4.9995, car_velocity=0.05, angle=-0.1)
     result = simulate(machinery, Scenario(duration=0.05, initial_state=start))
