@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -75,13 +76,21 @@ class Robot:
         self,
         name: str,
         links: Iterable[str],
-        joints: dict[str, Joint],
+        joints: Sequence[Joint],
         shapes: tuple[Shape, ...],
         skipped: tuple[str, ...] = (),
     ) -> None:
-        self.name, self.joints, self.shapes, self.skipped = name, joints, shapes, skipped
-        children = {joint.child for joint in joints.values()}
-        parents = [joint.parent for joint in joints.values()]
+        self.name, self.shapes, self.skipped = name, shapes, skipped
+        self.joints = {joint.name: joint for joint in joints}
+        children = [joint.child for joint in joints]
+        for what, used in (('name', [joint.name for joint in joints]), ('child', children)):
+            for one, count in Counter(used).most_common(1):
+                if count > 1:
+                    raise InputError(
+                        f'robot description {name}: {count} joints have the {what} {one},'
+                        ' allowed: 1'
+                    )
+        parents = [joint.parent for joint in joints]
         roots = dict.fromkeys(link for link in (*links, *parents) if link not in children)
         if len(roots) != 1:
             raise InputError(
@@ -145,7 +154,7 @@ def parse_description(text: str, source: str = 'robot description') -> Robot:
             for material in root.findall('material')
             if (color := material.find('color')) is not None
         }
-        joints = {one.attrib['name']: _joint(one) for one in root.findall('joint')}
+        joints = [_joint(one) for one in root.findall('joint')]
         links = [link.attrib['name'] for link in root.findall('link')]
         shapes = [shape for link in root.findall('link') for shape in _shapes(link, colors)]
         skipped = tuple(dict.fromkeys(shape.link for shape in shapes if not shape.kind))
@@ -216,8 +225,8 @@ def _joint(element: ElementTree.Element) -> Joint:
     follows = element.find('mimic')
     mimic = None
     if follows is not None:
-        factor = float(follows.attrib.get('multiplier', 1.0))
-        mimic = (follows.attrib['joint'], factor, float(follows.attrib.get('offset', 0.0)))
+        factor = _numbers(follows.attrib.get('multiplier', '1'), 1).item()
+        mimic = (follows.attrib['joint'], factor, _numbers(follows.attrib.get('offset'), 1).item())
     bounds, limits = element.find('limit'), None
     if bounds is not None:
         limits = tuple(_numbers(bounds.attrib.get(key), 1).item() for key in ('lower', 'upper'))

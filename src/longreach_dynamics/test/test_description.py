@@ -83,6 +83,9 @@ def test_a_mesh_is_named_and_left_out():
         ('<axis xyz="0 -1 0"/>', '<axis xyz="0 0 0"/>', 'turn: its axis has no length'),
         ('<parent link="base"/>', '<parent link="tip"/>', 'links without a parent|form a loop'),
         ('<link name="tip"/>', '<link name="tip"/><link name="alone"/>', '2 links without a par'),
+        ('</robot>', MIMIC.format('a', 'beam', 'turn', 1, 0, 'c'), '2 joints have the child beam'),
+        ('</robot>', MIMIC.format('turn', 'c', 'b', 1, 0, 'c'), '2 joints have the name turn'),
+        ('</robot>', MIMIC.format('a', 'c', 'turn', 'nan', 0, 'c'), "'nan', allowed: 1 finite"),
     ],
 )
 def test_descriptions_that_cannot_be_shown_are_refused(old, new, message):
