@@ -302,6 +302,8 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
     target = np.array(arguments.tip)
     if target.size not in (2, 3):
         raise InputError(f'--tip has {target.size} numbers, allowed: x,z or x,z,attitude')
+    # With --degrees the attitude was given in another unit than that of the error.
+    what = 'tooth' if target.size == 2 else 'tooth and attitude [m, m, rad]'
     if arguments.degrees:
         target[2:] = np.radians(target[2:])
 
@@ -309,7 +311,7 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
         place = pin_places(excavator, q)[-1]
         return np.array([place.real, place.imag, q.sum()])[: target.size]
 
-    return solve_pose(tooth, target, excavator.joint_limits(), angles, 'tooth')
+    return solve_pose(tooth, target, excavator.joint_limits(), angles, what)
 
 
 # --- measurements -----------------------------------------------------------------------------

@@ -115,6 +115,8 @@ def test_the_tooth_is_where_it_shall_be(capsys):
         found = Outcome(capsys, 'excavator', *words).json
         assert found['tip_m'] == pytest.approx(np.fromstring(target, sep=',')[:2], abs=1e-5)
     assert sum(found['theta_deg']) == pytest.approx(-80.0, abs=1e-4)
+    far = Outcome(capsys, 'excavator', 'pose', '--tip', '5,-2,-30', '--degrees')
+    far.refused('tooth and attitude [m, m, rad] = [5.0, -2.0, -0.523599], allowed')
 
 
 def test_pose_in_angles_and_lengths_is_one(capsys):
