@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pythonfmu import Fmi2Causality, Fmi2Slave, Real
 from pythonfmu.builder import FmuBuilder
 from pythonfmu.enums import Fmi2Initial
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import JointSample
 from longreach_dynamics.parameters import from_mapping
-from longreach_machine.spec import MachineSpec
+from longreach_machine.spec import MachineSpec, Signal
 
 _FILE = 'machine.json'
+_KINDS = ('position', 'velocity', 'effort')
 _SCRIPT = """from longreach_machine.cosimulation import MachineSlave
 
 
@@ -37,7 +41,8 @@ def write_fmu(
     file: Path, spec: MachineSpec[Any, Any, Any], parameters: Any, scenario: Any, options: Any
 ) -> None:
     """Write the FMU of a machine that begins as a scenario does."""
-    spec.cosimulation(parameters, scenario, options)
+    machine, signals, command = spec.cosimulation(parameters, scenario, options)
+    names_of(signals, machine.joint_sample(machine.initial_state(), command([0.0] * len(signals))))
     given = {
         'machine': spec.name,
         'parameters': parameters.as_mapping(),
@@ -52,6 +57,18 @@ def write_fmu(
         data.write_text(json.dumps(given), encoding='utf-8')
         built = FmuBuilder.build_FMU(script, directory, [data], needsExecutionTool='true')
         file.write_bytes(Path(built).read_bytes())
+
+
+def names_of(inputs: Sequence[Signal], sample: JointSample) -> list[str]:
+    """Return names of inputs, then outputs, with _ for a dot; InputError for two that are one."""
+    shown = [f'{joint}.{kind}' for joint in sample.names for kind in _KINDS]
+    names = [name.replace('.', '_') for name in (*(signal.name for signal in inputs), *shown)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(
+            f'the FMU would have the name {twice[0]} twice, allowed: once; in it a dot becomes an'
+            ' underscore: give a part of the machine another name'
+        )
+    return names
 
 
 class MachineSlave(Fmi2Slave):  # type: ignore[misc]
@@ -72,10 +89,12 @@ class MachineSlave(Fmi2Slave):  # type: ignore[misc]
         self._machine, signals, self._command = spec.cosimulation(parameters, scenario, options)
         self._state = self._machine.initial_state()
         self._begin: float | None = None
-        self._inputs = [signal.name for signal in signals]
-        for signal in signals:
-            setattr(self, signal.name, 0.0)
-            self.register_variable(Real(signal.name, causality=Fmi2Causality.input))
+        sample = self._machine.joint_sample(self._state, self._command([0.0] * len(signals)))
+        names = names_of(signals, sample)
+        self._inputs, self._outputs = names[: len(signals)], names[len(signals) :]
+        for name in self._inputs:
+            setattr(self, name, 0.0)
+            self.register_variable(Real(name, causality=Fmi2Causality.input))
         self._show()
         for name in self._outputs:
             self.register_variable(
@@ -88,13 +107,9 @@ class MachineSlave(Fmi2Slave):  # type: ignore[misc]
 
     def _show(self) -> None:
         """Write the outputs."""
-        sample = self._machine.joint_sample(self._state, self._given())
-        self._outputs = []
-        for joint, *values in zip(*sample, strict=True):
-            for kind, value in zip(('position', 'velocity', 'effort'), values, strict=True):
-                name = f'{joint}.{kind}'.replace('.', '_')
-                setattr(self, name, float(value))
-                self._outputs.append(name)
+        _, *values = self._machine.joint_sample(self._state, self._given())
+        for name, value in zip(self._outputs, np.transpose(values).ravel(), strict=True):
+            setattr(self, name, float(value))
 
     def do_step(self, current_time: float, step_size: float) -> bool:
         """

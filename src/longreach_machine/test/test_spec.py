@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import JointSample
 from longreach_dynamics.runs import Column, Columns, each
-from longreach_machine import Curve, MachineSpec, Panel, check_curves, curves_of, spec
+from longreach_machine import Curve, MachineSpec, Panel, Signal, check_curves, curves_of, spec
 
 
 class Boom(MachineSpec):
@@ -65,3 +66,17 @@ def test_curves_of_a_panel_have_one_unit() -> None:
     assert len(curves_of(Panel('', [Curve('a'), Curve('b')]), columns)) == 2
     with pytest.raises(InputError, match="panel 'all' has curves in 'rad', 'Pa', allowed: one"):
         curves_of(Panel('all', [Curve('a'), Curve('c')]), columns)
+
+
+def test_names_of_an_fmu_have_no_dots_and_are_not_alike() -> None:
+    cosimulation = pytest.importorskip('longreach_machine.cosimulation')
+
+    def names(*joints: str) -> list[str]:
+        values = (0.0,) * len(joints)
+        sample = JointSample(joints, values, values, values)
+        found: list[str] = cosimulation.names_of([Signal('spool_a.1', '1')], sample)
+        return found
+
+    assert names('a.1') == ['spool_a_1', 'a_1_position', 'a_1_velocity', 'a_1_effort']
+    with pytest.raises(InputError, match='the name a_1_position twice'):
+        names('a.1', 'a_1')
