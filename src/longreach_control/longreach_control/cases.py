@@ -59,6 +59,12 @@ def postures(boom: BoomParameters, count: int = POSTURES) -> tuple[Posture, ...]
     out, no joint is below the ground, and pressures at rest with all loads of the benchmark are
     well below the relief valves. LongreachError when there are hardly any.
     """
+    length = sum(beam.length for beam in boom.beams)
+    if length < _REACH:
+        raise InputError(
+            f'the beams of the boom are {length:g} m long in all, allowed: {_REACH:g} m or more:'
+            ' the tip reaches out so far in the postures of the benchmark; give a longer boom'
+        )
     random = np.random.default_rng(SEED)
     low, high = boom.joint_limits().T
     found: list[Posture] = []

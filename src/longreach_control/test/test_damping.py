@@ -122,6 +122,14 @@ def test_the_benchmark_is_the_same_for_everybody(boom: BoomParameters) -> None:
         scenario_of(Case(few[0], 'rain'))
 
 
+def test_a_boom_that_cannot_reach_the_postures_is_refused(
+    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('longreach_control.cases._REACH', 40.0)
+    with pytest.raises(InputError, match='are 35.6 m long in all, allowed: 40 m or more'):
+        postures(boom, 7)
+
+
 @pytest.mark.parametrize('name', [name for name in CONTROLLERS if name != 'none'])
 def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None:
     """Model-based ones damp a pick-up, shaping calms a stop; nothing becomes unstable."""
