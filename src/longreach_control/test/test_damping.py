@@ -126,7 +126,7 @@ def test_a_boom_that_cannot_reach_the_postures_is_refused(
     boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr('longreach_control.cases._REACH', 40.0)
-    with pytest.raises(InputError, match='are 35.6 m long in all, allowed: 40 m or more'):
+    with pytest.raises(InputError, match=r'are 35\.6 m long in all, allowed: 40 m or more'):
         postures(boom, 7)
 
 
