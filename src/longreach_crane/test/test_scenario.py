@@ -2,7 +2,9 @@
 
 import pytest
 
+from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Disturbance, Scenario, SetPoint, load_scenario
+from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
 
 T = 0.01
@@ -46,7 +48,6 @@ def test_overlapping_disturbances_add_up():
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
-        ('duration: 60.0', 'duration: 60.005', r'yaml: duration = 60\.005 s, allowed: who'),
         ('{time: 16.0', '{time: 16.003', r'yaml: set_points\[1\]\.time = 16\.003 s, allowed: who'),
         ('time: 42.0', 'time: 42.001', r'yaml: disturbances\[0\]\.time = 42\.001 s, allowed: who'),
         ('time: 46.0, duration: 1.0', 'time: 46.0, duration: 1.005',
@@ -59,3 +60,12 @@ def test_mistakes_are_refused_by_path(old, new, message, tmp_path):
     file.write_text(TASK_C.replace(old, new, 1))
     with pytest.raises(InputError, match=message):
         load_scenario(file, T)
+
+
+def test_a_run_may_have_another_duration_than_the_file(tmp_path):
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(TASK_C.replace('duration: 60.0', 'duration: 60.005', 1))
+    scenario, machinery = load_scenario(file, T), load_machinery()
+    assert simulate(machinery, scenario.replace(duration=T)).table[-1, 0] == T
+    with pytest.raises(InputError, match=r'duration = 60\.005 s, allowed: whole steps'):
+        simulate(machinery, scenario)
