@@ -484,9 +484,9 @@ def orifice_step(flow, drop, resistance, inertance, duration):  # type: ignore[n
     steady = math.sqrt(abs(drop) / resistance)
     if steady * rate * duration < 1e-9:
         # Hardly any dp: 1 / Q grows in proportion to time.
-        slowed = 1.0 + rate * duration * abs(Q)
-        after = Q / slowed + duration * abs(drop) / inertance
-        return sign * after, sign * math.copysign(math.log(slowed) / rate, Q)
+        slowing = rate * duration * abs(Q)
+        after = Q / (1.0 + slowing) + duration * abs(drop) / inertance
+        return sign * after, sign * math.copysign(math.log1p(slowing) / rate, Q)
     volume = 0.0
     if Q < 0.0:
         # Against dp: Q = -steady tan(..) until it stands still.
