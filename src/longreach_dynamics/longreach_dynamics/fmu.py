@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import itertools
 import math
 import platform
 import re
@@ -80,7 +81,7 @@ class Variable(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FmuModel:
-    """What an FMU is made of; InputError for names that are no identifiers or stand twice."""
+    """What an FMU is made of; InputError for names and start values that it cannot have."""
 
     name: str
     description: str
@@ -93,13 +94,21 @@ class FmuModel:
     duration: float = 10.0  # of an experiment by default [s]
 
     def __post_init__(self) -> None:
-        names = [v.name for v in (*self.states, *self.inputs, *self.outputs, *self.parameters)]
+        parts = (self.states, self.inputs, self.outputs, self.parameters, [_step(self)])
+        variables = list(itertools.chain(*parts))
+        names = [v.name for v in variables]
         for name in (self.name, *names):
             if not _NAME.fullmatch(name):
                 raise InputError(f'{name!r} is no identifier, which names of an FMU must be')
-        twice = {name for name in names if names.count(name) > 1 or name == STEP}
+        twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise InputError(f'{", ".join(sorted(twice))}: names of an FMU that are taken twice')
+        for v in variables:
+            low, high = v.bounds
+            if not (low <= v.start <= high and math.isfinite(v.start)):
+                raise InputError(
+                    f'{v.name} = {v.start} at the start, allowed: finite, {_range(low, high)}'
+                )
 
 
 def rk4_step(fastest: float) -> float:
@@ -175,8 +184,10 @@ def _exponents(unit: str) -> dict[str, int]:
     for text, sign in ((above, 1), (below, -1)):
         for factor in text.split():
             name, _, power = factor.partition('^')
-            if name not in _UNITS:
-                raise InputError(f'unit {unit!r}, allowed: products of {", ".join(_UNITS)}')
+            if name not in _UNITS or not re.fullmatch(r'(-?\d+)?', power):
+                raise InputError(
+                    f'unit {unit!r}, allowed: products of {", ".join(_UNITS)}, with whole powers'
+                )
             for base, exponent in _UNITS[name].items():
                 found[base] = found.get(base, 0) + sign * int(power or 1) * exponent
     return {base: exponent for base, exponent in found.items() if exponent}
@@ -312,7 +323,7 @@ def _source(model: FmuModel) -> str:
         'parameter_high': [v.bounds[1] for v in parameters],
     }
     lines = [
-        f'/* {model.description} */',
+        f'/* {model.description.replace("*/", "* /")} */',
         '#include <math.h>',
         '#include <stdlib.h>',
         '#include <string.h>',

@@ -1,5 +1,6 @@
 """What an FMU is not made of, with the smallest model."""
 
+import math
 import zipfile
 from xml.etree import ElementTree
 
@@ -25,7 +26,7 @@ static int model_outputs(const double *x, const double *u, const double *p, doub
 def lag(**changes):
     values = {
         'name': 'lag',
-        'description': 'a lag with "quotes" & <signs>',
+        'description': 'a lag with "quotes" & <signs> */',
         'states': (Variable('x', 'N m', 'state'),),
         'inputs': (Variable('u', 'N m/s', 'input'),),
         'outputs': (Variable('y', 'N m', 'output'),),
@@ -42,7 +43,7 @@ def test_description(tmp_path):
     with zipfile.ZipFile(file) as archive:
         root = ElementTree.fromstring(archive.read('modelDescription.xml'))
         assert root.get('guid') in archive.read('sources/model.c').decode()
-    assert root.get('description') == 'a lag with "quotes" & <signs>'
+    assert root.get('description') == 'a lag with "quotes" & <signs> */'
     units = {unit.get('name'): unit.find('BaseUnit').attrib for unit in root.iter('Unit')}
     assert units['N m'] == {'kg': '1', 'm': '2', 's': '-2'}
     assert units['N m/s'] == {'kg': '1', 'm': '2', 's': '-3'}
@@ -56,14 +57,20 @@ def test_description(tmp_path):
         ({'name': 'a lag'}, "'a lag' is no identifier"),
         ({'outputs': (Variable('x', 'm', ''),)}, 'x: names of an FMU that are taken twice'),
         ({'inputs': (Variable('integration_step', 's', ''),)}, 'integration_step: names'),
+        ({'states': (Variable('x', 'm', '', math.inf),)}, 'x = inf at the start, allowed: finite'),
+        (
+            {'parameters': (Variable('T', 's', '', 9.0, bounds=(0.0, 2.0)),)},
+            'T = 9.0 at .* 0 to 2',
+        ),
+        ({'step': 0.0}, 'integration_step = 0.0 at the start, allowed: finite, from 1e-09'),
     ],
 )
-def test_names(changes, text):
+def test_names_and_starts(changes, text):
     with pytest.raises(InputError, match=text):
         lag(**changes)
 
 
-@pytest.mark.parametrize('unit', ['inch', 'm^2 lb'])
+@pytest.mark.parametrize('unit', ['inch', 'm^2 lb', 'm^x'])
 def test_units(unit, tmp_path):
     with pytest.raises(InputError, match='allowed: products of N, kg'):
         write_fmu(tmp_path / 'lag.fmu', lag(inputs=(Variable('u', unit, ''),)))
