@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,10 +31,10 @@ def check_knots(knots: Knots, what: str) -> None:
         if not -1.0 <= value <= 1.0:
             raise InputError(f'{what}[{k}] = {value}, allowed: [-1, 1]')
         earliest = knots[k - 1][0] if k else 0.0
-        if time < earliest:
+        if not earliest <= time < math.inf:
             raise InputError(
-                f'{what}[{k}]: time = {time:g} s, allowed: {earliest:g} s or later; sort the'
-                ' knots, the first one at 0 s or later'
+                f'{what}[{k}]: time = {time:g} s, allowed: {earliest:g} s or later, finite;'
+                ' sort the knots, the first one at 0 s or later'
             )
         if k > 1 and time == knots[k - 2][0]:
             raise InputError(

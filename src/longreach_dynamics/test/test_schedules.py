@@ -38,6 +38,8 @@ def test_intervals_end_where_levels_are_crossed():
         ([(-5, 0.8), (0, 0)], r'\[0\]: time = -5 s, allowed: 0 s or later'),
         ([(0, 0), (1, 0), (1, 0.1), (1, 0)], 'three times'),
         ([(0, float('nan'))], 'nan'),
+        ([(float('nan'), 0)], 'time = nan s, allowed: 0 s or later, finite'),
+        ([(0, 0), (float('inf'), 0)], r'\[1\]: time = inf s'),
     ],
 )
 def test_wrong_knots_are_named(knots, what):
