@@ -23,7 +23,8 @@ from pythonfmu.enums import Fmi2Initial
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import JointSample
 from longreach_dynamics.parameters import from_mapping
-from longreach_machine.spec import MachineSpec, Signal
+from longreach_machine.linear import Signal
+from longreach_machine.spec import MachineSpec
 
 _FILE = 'machine.json'
 _KINDS = ('position', 'velocity', 'effort')
