@@ -37,7 +37,6 @@ from bench_ros import BenchmarkError
 from bench_table import Row, format_rows, machine_line
 
 from longreach_boom.parameters import BeamParameters, BoomParameters, load_boom
-from longreach_dynamics.linkages import arm_slope
 
 VERSION = '1.13.6'
 # No data says how much of a beam's mass is steel; all of it makes the axis nearly rigid, as the
@@ -473,7 +472,8 @@ def _joint(parameters: BoomParameters, joint: int, torque: float, friction: bool
     """Return a joint's closed cylinder, linear about the pose, where it gives ``torque``."""
     cylinder, angle = parameters.cylinders[joint], float(parameters.pose(POSE)[joint])
     position, lever = cylinder.linkage.position(angle), cylinder.linkage.arm(angle)
-    slope = float(arm_slope(cylinder.linkage.row()[None], 0, angle))
+    arms = [cylinder.linkage.arm(angle + turn) for turn in (-1e-5, 1e-5)]
+    slope = (arms[1] - arms[0]) / 2e-5
     head, rod = cylinder.head_area, cylinder.rod_area
     oil = parameters.oil.bulk_modulus * (
         head**2 / (cylinder.head_volume + head * position)
