@@ -5,8 +5,9 @@ numba's cache compares only the size and the modification time of the file of th
 function: after a change of a right-hand side in another file the old machine code would be used,
 and a copied or freshly unpacked tree would be compiled again. :func:`kernel` therefore compares a
 digest of everything that is compiled: the text of the files of all compiled functions that are
-reached from the outermost one, and of plain ones with overloads, and the values of the global
-constants that these use. Location and modification time of the files have no effect.
+reached from the outermost one, and of plain ones with overloads, their code, which is older than
+the file where that was changed after the import, and the values of the global constants that they
+use. Location and modification time of the files have no effect.
 
 The files of the cache are pickled, and what is read from them is executed. Each ends with a digest
 of its content: damaged ones count as missing, are compiled again and overwritten. Those that
@@ -195,6 +196,7 @@ def _digest(function: FunctionType) -> str:
     files, constants = set(), []
     for reached in _reached(function):
         files.add(_file_digest(reached.__code__.co_filename))
+        constants.append(f'{reached.__qualname__}: {_code_text(reached.__code__)}')
         values = _named(reached)
         # Overloads, which numba compiles in place of a plain function, are in the same file.
         plain = [value for value in _flat(values.values()) if isinstance(value, FunctionType)]
@@ -272,6 +274,12 @@ def _file_digest(file: str) -> str:
     """Return a digest of the text of a file; for code that came from none its name."""
     path = Path(file)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else file
+
+
+def _code_text(code: CodeType) -> str:
+    """Return the code of a function and of those inside it as text."""
+    inner = [_code_text(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return f'{code.co_code.hex()} {code.co_names} {inner}'
 
 
 def _constant(value: Any) -> str | None:

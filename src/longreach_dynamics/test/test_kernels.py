@@ -330,6 +330,25 @@ def doubled(x: float) -> float:
     return 2.0 * x
 
 
+def test_code_that_is_older_than_its_file_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as in a notebook, where a module was imported, then edited, and not imported anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file, text = (
+        tmp_path / 'edited.py',
+        'def called(x):\n    def inner(): return x\n    return 2.0\n',
+    )
+    file.write_text(text)
+    module = importlib.import_module('edited')
+    before = kernels._digest(module.called)
+    file.write_text(text.replace('return x', 'return -x'))
+    kernels._file_digest.cache_clear()
+    stale = kernels._digest(module.called)
+    fresh = kernels._digest(importlib.reload(module).called)
+    assert len({before, stale, fresh}) == 3
+
+
 def test_defaults_of_keywords_are_part_of_the_digest() -> None:
     # numba compiles no call of such a function today.
     def called(x: float, *, factor: float = 1.0) -> float:
