@@ -234,39 +234,24 @@ def window_of(scene: Scene) -> tuple[int, int, int, int]:
     return int(u0), int(v0), size, size
 
 
-def _distorted(camera: PinholeCamera, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return distorted coordinates, and their derivatives xx, xy = yx, yy."""
-    k1, k2, p1, p2, k3 = camera.distortion
-    r2 = x * x + y * y
-    radial = 1.0 + r2 * (k1 + r2 * (k2 + r2 * k3))
-    slope = 2.0 * (k1 + r2 * (2.0 * k2 + 3.0 * k3 * r2))
-    return (
-        x * radial + 2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x),
-        y * radial + p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y,
-        radial + x * x * slope + 2.0 * p1 * y + 6.0 * p2 * x,
-        x * y * slope + 2.0 * p1 * x + 2.0 * p2 * y,
-        radial + y * y * slope + 6.0 * p1 * y + 2.0 * p2 * x,
-    )
+def _lens(camera: PinholeCamera) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the matrix of a camera and its distortion, as OpenCV has them."""
+    matrix = np.array([[camera.fx, 0.0, camera.cx], [0.0, camera.fy, camera.cy], [0.0, 0.0, 1.0]])
+    return matrix, np.array(camera.distortion) if any(camera.distortion) else None
 
 
 def project(camera: PinholeCamera, points: np.ndarray) -> np.ndarray:
     """Return the pixels (..., 2) of points (..., 3) in the optical frame [m]."""
-    x, y, *_ = _distorted(camera, points[..., 0] / points[..., 2], points[..., 1] / points[..., 2])
-    return np.stack([camera.fx * x + camera.cx, camera.fy * y + camera.cy], axis=-1)
+    still = np.zeros(3)
+    pixels, _ = cv2.projectPoints(points.reshape(-1, 1, 3), still, still, *_lens(camera))
+    return pixels.reshape(*points.shape[:-1], 2)
 
 
 def back_project(camera: PinholeCamera, pixel: np.ndarray) -> np.ndarray:
-    """Return the rays (3, ...) with z = 1 through pixels (2, ...), by Newton's method."""
-    x_d, y_d = (pixel[0] - camera.cx) / camera.fx, (pixel[1] - camera.cy) / camera.fy
-    x, y = x_d, y_d
-    for _ in range(20 if any(camera.distortion) else 0):
-        got_x, got_y, xx, xy, yy = _distorted(camera, x, y)
-        ex, ey = got_x - x_d, got_y - y_d
-        x = x - (yy * ex - xy * ey) / (xx * yy - xy * xy)
-        y = y - (xx * ey - xy * ex) / (xx * yy - xy * xy)
-        if max(np.abs(ex).max(initial=0.0), np.abs(ey).max(initial=0.0)) < 1e-13:
-            break
-    return np.array([x, y, np.ones_like(x)])
+    """Return the rays (3, n) with z = 1 through pixels (2, n)."""
+    steps = cv2.TERM_CRITERIA_COUNT, 15, 0.0
+    rays = cv2.undistortPointsIter(pixel.T.copy(), *_lens(camera), None, None, steps)
+    return np.stack([*rays.reshape(-1, 2).T, np.ones(rays.shape[0])]).reshape(3, *pixel.shape[1:])
 
 
 def rim_points(scene: Scene, ratio: float = 1.0, count: int = 360) -> np.ndarray:
