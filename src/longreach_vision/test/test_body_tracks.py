@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+import test_bodies
 from independent_views import write_pictures
 from rig_files import write_rig
 from small_commands import call, printed
+from small_path import placed
 
-from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera
-from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.rig import load_rig
 from longreach_vision.io.track_table import body_columns
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
 
-CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
-POINTS = {'a': (0.0, 0.0, 0.0), 'b': (0.8, 0.0, 0.1), 'c': (0.3, 0.0, 0.6)}
-# Standard deviations of a camera's rotation [rad] and position [m], of the plane's tilts [rad] and
-# shift [m].
-POSE, PLANE = np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])
-BODY = Body('tip', tuple(MarkerOnBody(name, point) for name, point in POINTS.items()), 1e-3)
-
-
-def rig(places: np.ndarray) -> Rig:
-    """Return two cameras 12 m before the plane y = 0, and the markers of the body in it."""
-    cameras = {}
-    for side, x in (('left', -2.5), ('right', 2.5)):
-        pose = Pose.from_look_at((x, -12.0, 1.0), (0.0, 0.0, 1.0))
-        pose = Pose(pose.rotation, pose.translation, np.diag(POSE**2))
-        cameras[side] = MountedCamera(CAMERA, pose)
-    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, np.diag(PLANE**2))
-    markers = tuple(
-        MarkerOnRig(name, 0.1, position=tuple(place.tolist()))
-        for name, place in zip(POINTS, places, strict=True)
-    )
-    return Rig(cameras, plane, markers, bodies=(BODY,))
+BODY = test_bodies.body('abc')
 
 
 def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second of two pairs lacks a marker in both pictures."""
     turn, move = cv2.Rodrigues(np.array([0.0, 0.3, 0.0]))[0], np.array([0.2, 0.0, 1.1])
-    places = np.array([turn @ point + move for point in POINTS.values()])
-    own, file = rig(places), tmp_path / 'rig.yaml'
+    places = np.array([turn @ marker.position + move for marker in BODY.markers])
+    own, file = test_bodies.rig(BODY), tmp_path / 'rig.yaml'
+    own = placed(dataclasses.replace(own, markers=own.markers[:3]), places)
     write_rig(own, file)
     assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (BODY,)
     for side, simulator in simulators_of(own, CameraLook(clutter=0)).items():
@@ -53,7 +36,8 @@ def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
             simulator.image(places, 0.0 * places, 0.0, np.random.default_rng(k)).copy()
             for k in range(2)
         )
-        u, v = CAMERA.project(own.cameras[side].pose.to_camera(places[1])).astype(int)
+        mounted = own.cameras[side]
+        u, v = mounted.camera.project(mounted.pose.to_camera(places[1])).astype(int)
         second[v - 30 : v + 30, u - 30 : u + 30] = 90
         write_pictures(tmp_path / side, [first, second], [0.0, 0.1])
     where = tmp_path / 'left', tmp_path / 'right', '--config', file

@@ -8,7 +8,6 @@ from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
@@ -19,7 +18,6 @@ from small_rig import seen_at
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
@@ -31,7 +29,6 @@ from longreach_vision.ros.conversions import (
     estimates_to_detections,
     image_to_gray,
     observations_to_detections,
-    pose_to_transform,
     shapes_to_message,
     size_to_info,
 )
@@ -149,19 +146,6 @@ def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
     assert (text.text, text.scale.z) == ('tip', 1.0)
     assert text.pose.position.z - text.scale.z / 2 > 3.0 + sphere.scale.z / 2
     assert sphere.color.g > sphere.color.r
-
-
-# --- poses -----------------------------------------------------------------------------------
-
-
-def test_a_pose_is_told_as_a_transform() -> None:
-    pose = Pose(cv2.Rodrigues(np.array([0.3, -0.8, 1.1]))[0], np.array([1.0, -2.0, 3.0]))
-    told = pose_to_transform(pose, Time(sec=4), 'world', 'north/tip')
-    assert (told.header.stamp.sec, told.header.frame_id) == (4, 'world')
-    assert told.child_frame_id == 'north/tip'
-    turn, shift = told.transform.rotation, told.transform.translation
-    again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (shift.x, shift.y, shift.z))
-    np.testing.assert_allclose(again.matrix, pose.matrix, atol=1e-12)
 
 
 # --- vision_msgs -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_commands import call, make_scene, printed, refused, rendering
+from small_commands import make_scene, printed, refused
 from small_path import small_path, with_camera
 from small_rig import NAMES, small_rig
 
@@ -22,7 +22,6 @@ from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.io.messages import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
@@ -133,7 +132,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: Path) -> None:
     sources = [scene / 'seen' / name for name in THREE]
-    words = ('track', *sources, '--config', scene / 'rig.yaml', '--csv', tmp_path / 'tracks.csv')
+    words = ('track', *sources, '--config', scene / 'rig.yaml', '--out', tmp_path)
     told = printed(capsys, *words, '--truth', scene / 'path.csv')
     assert [one['camera'] for one in told['cameras']] == list(THREE)
     # Clocks against the first one, rays of each two.
@@ -147,10 +146,15 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
     table = read_table(tmp_path / 'tracks.csv')
     camera = load_rig(scene / 'rig.yaml').cameras['top']
     expected = camera.camera.project(camera.pose.to_camera(small_path(0.5).at(0.0)[0][0]))
-    columns = {name: table[name] for name in ('one.cameras', 'one.top_u', 'one.top_v')}
-    assert (columns['one.cameras'] == 7.0).all()
-    assert columns['one.top_u'][0] == pytest.approx(expected[0], abs=0.5)
-    assert columns['one.top_v'][0] == pytest.approx(expected[1], abs=0.5)
+    assert (table['one.cameras'] == 7.0).all()
+    assert table['one.top_u'][0] == pytest.approx(expected[0], abs=0.5)
+    assert table['one.top_v'][0] == pytest.approx(expected[1], abs=0.5)
+    tracks = read_tracks(tmp_path / 'tracks', cameras=THREE)
+    np.testing.assert_allclose(tracks.table, np.transpose([*table.values()]), atol=1e-9)
+    # Not read as if they were of other cameras.
+    for cameras in (('left', 'right'), ('left', 'top')):
+        with pytest.raises(InputError, match=r'tracks by .*, allowed by the rig: left, '):
+            read_tracks(tmp_path / 'tracks', cameras=cameras)
     text = 'images of 2 cameras, allowed: of one, or of left, right, top'
     refused(text, *words[:3], *words[4:])
     words = *words[4:6], '--camera', 'top', '--csv', tmp_path / 'top.csv'
@@ -165,28 +169,6 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
     few = *sources[:2], '--rig', scene / 'rig.yaml'
     refused(text, 'sync', *few)
     refused('left is no bag; give a bag', 'sync', *few[:1], *few[2:])
-
-
-def test_simulate_draws_all_cameras(capsys, scene: Path) -> None:
-    told = printed(capsys, 'simulate', scene / 'path.csv', *rendering(scene))
-    assert [one['tracked'] for one in told['cameras']] == [16, 16, 16]
-
-
-def test_a_bag_has_the_tracks_of_all_cameras(capsys, scene: Path, tmp_path: Path) -> None:
-    rig = load_rig(scene / 'rig.yaml')
-    sources = [scene / 'seen' / name for name in THREE]
-    words = ('track', *sources, '--config', scene / 'rig.yaml', '--out', tmp_path / 'out')
-    call(*words)
-    capsys.readouterr()
-    tracks = read_tracks(tmp_path / 'out/tracks', cameras=cameras_of(rig.cameras))
-    table = read_table(tmp_path / 'out/tracks.csv')
-    assert tuple(table) == tracks.columns
-    for name, column in zip(tracks.columns, tracks.table.T, strict=True):
-        np.testing.assert_allclose(column, table[name], atol=1e-9, err_msg=name)
-    # Not read as if they were of other cameras.
-    for cameras in (('left', 'right'), ('left', 'top')):
-        with pytest.raises(InputError, match=r'tracks by .*, allowed by the rig: left, '):
-            read_tracks(tmp_path / 'out/tracks', cameras=cameras)
 
 
 def test_a_third_camera_beside_the_boom_is_one_line(tmp_path: Path) -> None:
