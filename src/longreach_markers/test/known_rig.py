@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.geometry import Pose
@@ -80,8 +81,13 @@ def points_with(index, **changes):
     return values
 
 
+def moved_pose(pose: Pose, error: np.ndarray) -> Pose:
+    """Return a pose changed by a rotation vector in the camera [rad] and a displacement [m]."""
+    turn = Rotation.from_rotvec(error[:3]).as_matrix()
+    return Pose(pose.rotation @ turn, pose.translation + error[3:], pose.covariance)
+
+
 def pose_error(found: Pose, truth: Pose) -> np.ndarray:
     """Rotation vector in the camera's frame and translation, as covariances count them."""
-    R = truth.rotation.T @ found.rotation
-    w = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    return np.concatenate([w, found.translation - truth.translation])
+    turn = Rotation.from_matrix(truth.rotation.T @ found.rotation).as_rotvec()
+    return np.concatenate([turn, found.translation - truth.translation])

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import yaml
+from known_rig import moved_pose, pose_error
 from rig_files import write_rig
 
 from longreach_dynamics.errors import InputError
@@ -66,10 +67,7 @@ class Draw:
             off = POSE * self._rng.standard_normal(6)
             if mounted.pose.covariance is None:
                 off = np.zeros(6)
-            self._poses[name] = Pose(
-                mounted.pose.rotation @ cv2.Rodrigues(off[:3])[0],
-                mounted.pose.translation + off[3:],
-            )
+            self._poses[name] = moved_pose(mounted.pose, off)
         self._on_body = {
             marker.name: marker.position + self.body.deviation * self._rng.standard_normal(3)
             for marker in self.body.markers
@@ -90,10 +88,8 @@ class Draw:
         return found
 
     def error(self, found: BodyEstimate) -> np.ndarray:
-        """Return the error (6,) in the coordinates of the covariance."""
         assert found.pose is not None
-        turn = cv2.Rodrigues(self.rotation.T @ found.pose.rotation)[0].ravel()
-        return np.concatenate([turn, found.pose.translation - self.translation])
+        return pose_error(found.pose, Pose(self.rotation, self.translation))
 
 
 def squared(error: np.ndarray, covariance: np.ndarray | None) -> float:

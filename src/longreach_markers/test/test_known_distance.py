@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from known_rig import LENS, POSES
+from known_rig import LENS, POSES, moved_pose
 from small_rig import seen_at
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.setup.known_distance import KnownDistance
@@ -74,13 +74,10 @@ def test_errors_of_poses_are_explained_by_their_covariance() -> None:
     rng = np.random.default_rng(5)
     ratios = []
     for _ in range(12):
-        turned = {}
-        for side, pose in POSES.items():
-            x, y, z = TURN * rng.standard_normal(3)
-            turn = np.array([[1.0, -z, y], [z, 1.0, -x], [-y, x, 1.0]])
-            u, _, v = np.linalg.svd(turn)
-            place = pose.translation + SHIFT * rng.standard_normal(3)
-            turned[side] = Pose(pose.rotation @ u @ v, place)
+        turned = {
+            side: moved_pose(pose, np.repeat([TURN, SHIFT], 3) * rng.standard_normal(6))
+            for side, pose in POSES.items()
+        }
         found = measured(rig(turned))
         ratios.append(found.error / found.mean_explained)
     assert 0.5 < np.std(ratios) < 1.6

@@ -471,17 +471,6 @@ def test_camera_ends_a_doubt_of_the_other_one(is_exchanged):
     assert_tracked(frame)
 
 
-def test_same_images_give_the_same_positions():
-    stages = Stage(small_rig(), seed=4), Stage(small_rig(), seed=4)
-    for stage in stages:
-        stage.start()
-    for k in range(1, 10):
-        both = (stage.update(k / RATE, moving(k / RATE)).estimates for stage in stages)
-        for one, other in zip(*(found.values() for found in both), strict=True):
-            assert np.array_equal(one.in_plane.position, other.in_plane.position)
-            assert np.array_equal(one.triangulated.covariance, other.triangulated.covariance)
-
-
 def test_images_of_unknown_cameras_are_refused():
     stage = Stage(small_rig())
     image = stage.images(PLACES)['left']

@@ -7,11 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 from independent_views import digitised, view
-from known_rig import LENS, POSES, SPREAD, TIP, mapping, solved
-from scipy.spatial.transform import Rotation
+from known_rig import LENS, POSES, SPREAD, TIP, mapping, moved_pose, solved
 from small_rig import START, small_rig
 
-from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
@@ -24,21 +23,13 @@ TURN, SHIFT = 1e-3, 3e-3
 POSE_COVARIANCE = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
 
 
-def moved(pose: Pose, error: np.ndarray) -> Pose:
-    """Return a pose changed by a rotation vector in the camera [rad] and a displacement [m]."""
-    turn = Rotation.from_rotvec(error[:3]).as_matrix()
-    return Pose(pose.rotation @ turn, pose.translation + error[3:], POSE_COVARIANCE)
-
-
 def wrong_rig(seed: int) -> Rig:
     """Return the small rig with poses that are wrong by draws of their stated covariance."""
-    rng, rig = np.random.default_rng(seed), small_rig()
-    cameras = {
-        side: dataclasses.replace(
-            one, pose=moved(one.pose, rng.multivariate_normal(np.zeros(6), POSE_COVARIANCE))
-        )
-        for side, one in rig.cameras.items()
-    }
+    rng, rig, cameras = np.random.default_rng(seed), small_rig(), {}
+    for side, one in rig.cameras.items():
+        pose = dataclasses.replace(one.pose, covariance=POSE_COVARIANCE)
+        error = rng.multivariate_normal(np.zeros(6), POSE_COVARIANCE)
+        cameras[side] = dataclasses.replace(one, pose=moved_pose(pose, error))
     return dataclasses.replace(rig, cameras=cameras)
 
 

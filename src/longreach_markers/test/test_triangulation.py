@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known_rig import moved_pose
 from random_rig import CAMERAS, POSE_COVARIANCE, pixel_of, random_rig
 from scipy import optimize
 from scipy.spatial.transform import Rotation
@@ -22,11 +23,6 @@ PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERA
 PIXEL_COVARIANCE = np.array([[4e-4, 1e-4], [1e-4, 2e-4]])
 PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
 SAMPLES = 1200
-
-
-def moved_pose(pose: Pose, error: np.ndarray) -> Pose:
-    turn = Rotation.from_rotvec(error[:3]).as_matrix()
-    return Pose(pose.rotation @ turn, pose.translation + error[3:], pose.covariance)
 
 
 def moved_plane(plane: Plane, error: np.ndarray) -> Plane:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from known_rig import LENS, POSES
+from known_rig import LENS, POSES, moved_pose
 from small_rig import seen_at
 
 from longreach_markers.camera.geometry import Plane, Pose
@@ -23,12 +23,6 @@ NAMES = ('one', 'two', 'three')
 PIXEL = 0.02  # standard deviation [px]
 UP = (0.0, 0.0, 1.0)
 TOP = Pose.from_look_at((14.0, -20.0, 9.0), (13.5, 0.0, 4.0))
-
-
-def turned(angle: float) -> Pose:
-    """Return the right camera's pose after a pitch [rad]."""
-    pose, c, s = POSES['right'], math.cos(angle), math.sin(angle)
-    return Pose(pose.rotation @ [[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]], pose.translation)
 
 
 def estimated(offset: float, *, search: bool = True, **given: object) -> ClockOffset:
@@ -80,6 +74,7 @@ def frames_seen(
     """
     rng = np.random.default_rng(seed)
     poses = POSES | {'top': TOP}
+    bumped = moved_pose(POSES['right'], np.array([pitch, 0.0, 0.0, 0.0, 0.0, 0.0]))
     rig = Rig(
         {side: MountedCamera(LENS, poses[side], line_time=stated) for side in delays},
         Plane(np.array([0.0, 1.0, 0.0]), 0.0),
@@ -102,7 +97,7 @@ def frames_seen(
                 continue
             if side == camera and time > first - 0.5 / rate:
                 at += count / rate
-            pose = turned(pitch if at >= since else 0.0) if side == 'right' else poses[side]
+            pose = bumped if side == 'right' and at >= since else poses[side]
             pixels = LENS.project(pose.to_camera(motion(at)))
             for _ in range(5 if line_time else 0):
                 rows = at + line_time * (pixels[:, 1] - 0.5 * (LENS.height - 1.0))

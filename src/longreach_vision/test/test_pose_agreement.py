@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from independent_views import digitised, view, write_pictures
-from known_rig import pose_error
+from known_rig import moved_pose, pose_error
 from rig_files import write_rig
 from small_commands import call, printed, refused
 from small_path import with_camera, write_path
@@ -45,11 +45,8 @@ def rig_of_four() -> Rig:
 
 def bumped(rig: Rig, side: str) -> Rig:
     """Return a rig of which one camera is pitched, and a little off."""
-    one = rig.cameras[side]
-    c, s = math.cos(PITCH), math.sin(PITCH)
-    turn = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
-    pose = Pose(one.pose.rotation @ turn, one.pose.translation + np.array([0.0, 0.002, 0.001]))
-    return with_camera(rig, side, pose=pose)
+    error = np.array([PITCH, 0.0, 0.0, 0.0, 0.002, 0.001])
+    return with_camera(rig, side, pose=moved_pose(rig.cameras[side].pose, error))
 
 
 def recorded(

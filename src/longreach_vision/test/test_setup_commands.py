@@ -16,7 +16,7 @@ from test_calibration import Studio
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
-from longreach_markers.camera.files import read_camera, write_camera
+from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import load_rig
 from longreach_markers.setup.checkerboards import Board, find_corners, find_views, read_picture
@@ -93,8 +93,6 @@ def test_calibrate_writes_what_ros_reads(capsys, tmp_path, pictures):
 
 def test_calibrate_refuses(tmp_path, pictures):
     words, first = ('calibrate', pictures, '--board', '7x5', '--square', 0.04), pictures / '0.png'
-    refused('holds no pictures', 'calibrate', tmp_path, *words[2:])
-    refused("board = '9*6', allowed", *words[:2], '--board', '9*6', '--square', 1)
     refused('0.png is one of the inputs', *words, '--out', first)
     refused('0.png is one of the inputs', *words, '--plot', first)
     # A directory cannot be made in place of a file.
@@ -306,17 +304,10 @@ def test_pose_refuses(folder):
     file = folder / 'reference_example.yaml'
     for out in (file, folder / 'camera_example.yaml'):
         refused(f'--out {out} is one of the inputs', 'pose', file, '--out', out)
-    refused('no.yaml cannot be read', 'pose', folder / 'no.yaml')
     broken = folder / 'broken.yaml'
     broken.write_text('cameras: [')
     refused('not valid YAML', 'pose', file, '--out', broken)
     assert broken.read_text() == 'cameras: ['
-    camera = read_camera(folder / 'camera_example.yaml')
-    small = camera.replace(width=640, height=480, cx=320.0, cy=240.0)
-    write_camera(small, folder / 'camera_example.yaml')
-    refused('allowed: within 640 x 480 px', 'pose', file)
-    (folder / 'camera_example.yaml').unlink()
-    refused('camera_example.yaml cannot be read', 'pose', file)
 
 
 # --- marker ---------------------------------------------------------------------------------
@@ -345,7 +336,6 @@ def test_marker_takes_all_kinds(capsys, tmp_path):
     [
         ('m.png has the extension', 'm.png', (0.3,)),
         ('allowed: one of them', 'm.pdf', (1, '--disc', '--inner', 1)),
-        ('page = A4', 'm.pdf', (0.3, '--page', 'A4')),
     ],
 )
 def test_marker_refuses(tmp_path, text, file, words):

@@ -234,18 +234,14 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
     call(*tracking(scene), '--csv', tmp_path / 'files.csv', '--overlay', tmp_path / 'over')
     video, files = table(tmp_path / 'videos.csv'), table(tmp_path / 'files.csv')
     np.testing.assert_allclose(video['two.in_plane_z'], files['two.in_plane_z'], atol=1e-9)
-    capture = cv2.VideoCapture(str(tmp_path / 'over.mp4'))
-    assert capture.get(cv2.CAP_PROP_FRAME_COUNT) == FRAMES
-    assert capture.get(cv2.CAP_PROP_FPS) == pytest.approx(15.0, rel=0.01)
-    good, picture = capture.read()
+    good, picture = cv2.VideoCapture(str(tmp_path / 'over.mp4')).read()
     assert good
     pictures = sorted((tmp_path / 'over').iterdir())
     assert len(pictures) == FRAMES
     same = cv2.imread(str(pictures[0]))
     assert same.shape == picture.shape
-    assert same.shape[1] == 800
     # Green is drawn, in both halves.
-    for half in (same[:, :400], same[:, 400:]):
+    for half in np.split(same, 2, axis=1):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 
@@ -294,7 +290,6 @@ def test_a_start_that_cannot_be_leaves_nothing(scene, tmp_path, start, text):
         ('images of 2 cameras', ('{left}', '{right}', '--camera', 'left')),
         ('--camera top, allowed by the rig: left, right', ('{left}', '--camera', 'top')),
         ('two cameras have the images', ('{left}', '{left}')),
-        ('nowhere does not exist', ('{new}/nowhere',)),
         ('multiply the scale by 2', ('{left}', '{right}', '--scale', 0.5)),
         ('--overlay', ('{left}', '--overlay', '{new}/a.gif')),
         ('is one of the inputs', ('{left}', '--overlay', '{left}')),
@@ -377,14 +372,9 @@ def test_other_faults_are_not_taken_for_exchanged_pictures(capsys, scene, tmp_pa
 # --- render, simulate, compare ---------------------------------------------------------------
 
 
-def test_render_names_pictures_by_their_times_and_refuses(scene, tmp_path):
-    second = sorted((scene / 'seen/left').iterdir())[1]
-    assert second.name == '000001_0.066666667.png'
-    assert cv2.imread(str(second), cv2.IMREAD_UNCHANGED).shape == (300, 400)
-    out = ('--out', tmp_path / 'seen')
-    refused('nowhere.csv', 'render', tmp_path / 'nowhere.csv', *rendering(scene), *out)
-    words = ('render', scene / 'path.csv', *rendering(scene), *out, '--scale')
-    refused('--scale 1e-05: width = 0', *words, 1e-5)
+def test_a_scale_that_leaves_no_pixel(scene, tmp_path):
+    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
+    refused('--scale 1e-05: width = 0', *words, '--scale', 1e-5)
     assert not (tmp_path / 'seen').exists()
 
 

