@@ -506,18 +506,6 @@ def test_markers_at_rest_come_back_one_by_one():
     assert found[-1] == [TRACKED] * 3
 
 
-@pytest.mark.parametrize('images', ['without', 'covered'])
-def test_alike_markers_that_exchange_places_unseen_are_flagged(images):
-    """Long after 2 s, in a pause or behind a cover, after as slow a motion as before."""
-    stage = Stage(row(2, 0.8))
-    stage.start()
-    stage.run(range(1, 30), swinging(stage.places, 0.1, 0.3))
-    if images == 'covered':
-        stage.run(range(30, 300), hidden=lambda _: (0, 320))
-    found = stage.run(range(300, 320), stage.places[::-1])
-    assert not any(TRACKED in one for one in found)
-
-
 @pytest.mark.parametrize('off', [-0.22, 0.22])
 @pytest.mark.parametrize('count', [2, 4, 6, 8])
 def test_a_row_of_alike_markers_gets_its_own_names(count, off):
