@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from exact_marker import SIZE, U, V, draw, taken
+from scipy.special import ndtr
 
 from longreach_markers.marker.edges import (
     GRADIENT_NOISE,
@@ -17,13 +18,12 @@ from longreach_markers.marker.edges import (
 )
 
 WHOLE = (0, SIZE, 0, SIZE)
-PHI = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2.0)))
 
 
 def step(angle: float, distance: float, blur: float = 0.9, low=50.0, high=180.0) -> np.ndarray:
     """A straight edge: n . (p - middle) = distance, n from dark to bright."""
     away = math.cos(angle) * (U - 29.5) + math.sin(angle) * (V - 29.5) - distance
-    return np.rint(low + (high - low) * PHI(away / blur)).astype(np.uint8)
+    return np.rint(low + (high - low) * ndtr(away / blur)).astype(np.uint8)
 
 
 def disc(u: float, v: float, radius: float, inner=0.0, bright=200.0) -> np.ndarray:

@@ -52,6 +52,16 @@ class Stage(Cameras):
         return frame
 
 
+def test_a_camera_without_images_yet_ends_nothing() -> None:
+    """One marker with a position, which the other camera does not see for some seconds."""
+    rig = small_rig()
+    follower = Follower(dataclasses.replace(rig, markers=rig.markers[:1]))
+    blank = np.full((CAMERA.height, CAMERA.width), 128, dtype=np.uint8)
+    for k in range(4):
+        frame = follower.update(ImageSet({'left': k * 10**9}, {'left': blank}, late=False))
+    assert frame.estimates[rig.markers[0].name].status == LOST
+
+
 def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
     places = places.copy()
     places[list(rows), 0] = math.nan
@@ -131,7 +141,6 @@ def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ('scale', 'told'),
     [
-        (1.0, 'if images were resized, set scale to 0.5, otherwise calibrate'),
         (0.25, 'if images were resized, set scale to 0.125, otherwise calibrate'),
         (None, 'if images were resized, multiply the scale by 0.5, otherwise calibrate'),
     ],

@@ -14,6 +14,7 @@ from rig_files import write_rig
 from small_commands import call, printed
 from small_path import placed
 
+from longreach_dynamics.tables import read_table
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.rig import load_rig
 from longreach_vision.io.track_table import body_columns
@@ -46,19 +47,17 @@ def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tip['images'], tip['poses']) == (2, 1)
     reason = '2 of 3 markers tracked, required: 3; not tracked: b'
     assert tip['reasons'] == [{'reason': reason, 'images': 1}]
-    head, *rows = (tmp_path / 'tracks.csv').read_text().splitlines()
-    columns = head.split(',')
-    assert tuple(columns[-22:]) == body_columns('tip')
-    first, second = (dict(zip(columns, map(float, row.split(',')), strict=True)) for row in rows)
-    found = np.array([first[f'tip.{axis}'] for axis in 'xyz'])
+    table = read_table(tmp_path / 'tracks.csv', gaps=True)
+    assert tuple(table)[-22:] == body_columns('tip')
+    found = np.array([table[f'tip.{axis}'][0] for axis in 'xyz'])
     assert np.abs(found - move).max() < 2e-3
-    quaternion = [first[f'tip.q{axis}'] for axis in 'xyzw']
+    quaternion = [table[f'tip.q{axis}'][0] for axis in 'xyzw']
     assert np.abs(Pose.from_quaternion(quaternion, found).rotation - turn).max() < 3e-3
-    assert first['tip.status'] == 0.0
-    assert 0.0 < first['tip.noise_x'] < first['tip.deviation_x'] < 1e-2
-    assert 0.0 < first['tip.rotation_noise_y'] < first['tip.rotation_deviation_y'] < 5e-3
-    assert second['tip.status'] == second['tip.markers'] == 2.0
-    assert np.isnan(second['tip.x'])
+    assert 0.0 < table['tip.noise_x'][0] < table['tip.deviation_x'][0] < 1e-2
+    assert 0.0 < table['tip.rotation_noise_y'][0] < table['tip.rotation_deviation_y'][0] < 5e-3
+    assert table['tip.status'].tolist() == [0.0, 2.0]
+    assert table['tip.markers'][1] == 2.0
+    assert np.isnan(table['tip.x'][1])
     call('track', *where)
     text = capsys.readouterr().out
     assert f'tip, 1 images: {reason}' in text

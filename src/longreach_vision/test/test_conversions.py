@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import sys
+from functools import partial
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Pose as PoseMessage
-from geometry_msgs.msg import PoseWithCovariance, Vector3
+from geometry_msgs.msg import PoseWithCovariance
 from sensor_msgs.msg import CameraInfo, Image
 from small_rig import seen_at
 from visualization_msgs.msg import Marker
@@ -159,20 +159,14 @@ def vision_msgs(monkeypatch: pytest.MonkeyPatch) -> None:
     except ImportError:
         kinds: Any = ModuleType('vision_msgs.msg')
 
-        def detections(header: Any) -> SimpleNamespace:
-            return SimpleNamespace(header=header, detections=[])
+        def detection(**given: Any) -> SimpleNamespace:
+            center = SimpleNamespace(position=SimpleNamespace())
+            return SimpleNamespace(**given, bbox=SimpleNamespace(center=center))
 
-        def box() -> SimpleNamespace:
-            at = SimpleNamespace(position=SimpleNamespace(x=0.0, y=0.0), theta=0.0)
-            return SimpleNamespace(center=at, size_x=0.0, size_y=0.0)
-
-        kinds.Detection2DArray = kinds.Detection3DArray = detections
-        kinds.Detection2D = lambda **given: SimpleNamespace(**given, results=[], bbox=box())
-        kinds.Detection3D = lambda **given: SimpleNamespace(
-            **given, results=[], bbox=SimpleNamespace(center=PoseMessage(), size=Vector3())
-        )
+        kinds.Detection2D = kinds.Detection3D = detection
+        kinds.Detection2DArray = kinds.Detection3DArray = partial(SimpleNamespace, detections=[])
         kinds.ObjectHypothesisWithPose = lambda: SimpleNamespace(
-            hypothesis=SimpleNamespace(class_id='', score=0.0), pose=PoseWithCovariance()
+            hypothesis=SimpleNamespace(), pose=PoseWithCovariance()
         )
         monkeypatch.setitem(sys.modules, 'vision_msgs', ModuleType('vision_msgs'))
         monkeypatch.setitem(sys.modules, 'vision_msgs.msg', kinds)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
+import functools
 import re
 import shutil
 from pathlib import Path
@@ -22,6 +22,7 @@ from small_rig import NAMES, START, small_rig
 from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.tables import read_table
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.rig import Rig, load_rig
 from longreach_tools.testing import contents, write_bag
@@ -30,10 +31,7 @@ from longreach_vision.commands.vision_commands import configure
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.marker_path import MarkerPath
 
-
-def table(file: Path) -> dict[str, np.ndarray]:
-    rows = list(csv.reader(file.open()))
-    return dict(zip(rows[0], np.array(rows[1:], float).T, strict=True))
+table = functools.partial(read_table, gaps=True)
 
 
 def viewed(folder: Path, rig: Rig, places: np.ndarray, count: int, right=lambda one: one):
