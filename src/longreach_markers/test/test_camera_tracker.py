@@ -506,6 +506,19 @@ def test_markers_at_rest_come_back_one_by_one():
     assert found[-1] == [TRACKED] * 3
 
 
+@pytest.mark.parametrize('images', ['without', 'covered'])
+def test_a_marker_where_another_one_was_long_ago_is_flagged(images):
+    """In a pause or behind a cover of 18 s both move, one to where the other was."""
+    stage = Stage(row(2, 0.8))
+    stage.start()
+    ways = np.array([[1.0, 0.0, 0.4], [-1.0, 0.0, -0.4]])
+    stage.run(range(1, 30), lambda time: stage.places + 0.1 * math.sin(2.0 * time) * ways)
+    if images == 'covered':
+        stage.run(range(30, 300), hidden=lambda _: (0, 320))
+    found = stage.run(range(300, 320), stage.places + np.array([0.8, 0.0, 0.0]))
+    assert not any(TRACKED in one for one in found)
+
+
 @pytest.mark.parametrize('off', [-0.22, 0.22])
 @pytest.mark.parametrize('count', [2, 4, 6, 8])
 def test_a_row_of_alike_markers_gets_its_own_names(count, off):

@@ -52,6 +52,16 @@ class Stage(Cameras):
         return frame
 
 
+def test_a_camera_without_images_yet_ends_nothing() -> None:
+    """One marker with a position, which the other camera does not see for some seconds."""
+    rig = small_rig()
+    follower = Follower(dataclasses.replace(rig, markers=rig.markers[:1]))
+    blank = np.full((CAMERA.height, CAMERA.width), 128, dtype=np.uint8)
+    for k in range(4):
+        frame = follower.update(ImageSet({'left': k * 10**9}, {'left': blank}, late=False))
+    assert frame.estimates[rig.markers[0].name].status == LOST
+
+
 def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
     places = places.copy()
     places[list(rows), 0] = math.nan

@@ -227,6 +227,12 @@ def test_without_a_speed_images_of_two_times_do_not_fit():
 def test_images_too_far_apart_are_not_paired():
     stage = Stage(small_rig())
     stage.start()
+    for time in 0.05 * np.arange(1, 12):
+        stage.tracker.update(stage.images(PLACES), dict.fromkeys(('left', 'right'), time))
+    # As far as is allowed, but for rounding.
+    assert 0.65 - 0.6 > stage.tracker.rig.tracking.gap == 0.05
+    frame = stage.tracker.update(stage.images(PLACES), {'left': 0.6, 'right': 0.65})
+    assert all(estimate.cameras == ('left', 'right') for estimate in frame.estimates.values())
     frame = stage.tracker.update(stage.images(PLACES), {'left': 1.0, 'right': 1.06})
     assert frame.gap == pytest.approx(0.06)
     assert all(estimate.cameras == ('left',) for estimate in frame.estimates.values())

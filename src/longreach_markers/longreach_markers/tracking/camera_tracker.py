@@ -259,6 +259,10 @@ class CameraTracker:
                 ' s, the time of the previous one; skip it, or start with a new tracker'
             )
         self.time = time
+        for track in self.tracks.values():
+            # After a pause of regular images it is as one that was hidden.
+            pause = time - track.time if len(track.latest) > 1 else 0.0
+            track.lost |= pause > self.parameters.fade
         predictions = {
             name: self._expected(self.tracks[name], time)
             for name in self.markers
@@ -419,7 +423,14 @@ class CameraTracker:
             is_near = likely[name] <= self.parameters.gate**2
             if not is_near or one.rim_support < self.parameters.least_rim:
                 continue
-            others = [other for other in likely if other != name]
+            # Those that may have been found in its place, too.
+            others = [other for other in likely if other != name] + [
+                other
+                for other, track in self.tracks.items()
+                if other not in likely
+                and track.doubt in (name, ANOTHER)
+                and not difference(one, track.reference, RADIUS)
+            ]
             for other in others:
                 self.tracks[other].doubt = self.tracks[other].doubt or name
             doubt = ANOTHER if len(others) > 1 else ''.join(others)

@@ -17,7 +17,7 @@ from longreach_markers.tracking.frames import RigFrame
 
 
 def track(
-    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 16
+    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 0
 ) -> Iterator[RigFrame]:
     """
     Yield the positions of the markers in each set of images, as ``longreach vision track``.
@@ -32,7 +32,7 @@ def track(
     rate : float, optional
         Images per second, instead of the times of the files [Hz].
     bits : int
-        Significant bits of 16-bit images.
+        Significant bits of 16-bit images; 0: found from their values.
 
     Yields
     ------

@@ -82,7 +82,7 @@ class Follower:
         return self.pairs.notes if self.pairs is not None else []
 
     def update(self, images: ImageSet[np.ndarray]) -> RigFrame:
-        """Track the markers in the next images."""
+        """Track the markers in the next images; stamps are without the rig's ``delays``."""
         times = images.times
         new = [
             name

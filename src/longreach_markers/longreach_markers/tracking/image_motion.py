@@ -40,7 +40,7 @@ _KEPT, _KEPT_TIME = 3, 0.4
 # Positions kept to estimate how markers move by themselves and relative to each other, and number
 # of velocities needed for that.
 _PATH, _ENOUGH = 31, 5
-# Age up to which these estimates are used [s].
+# Age up to which accelerations and directions are used [s]; speeds are at any age.
 _LOOK_BACK = 2.0
 # Uncertainty of the quadratic term of the interpolation, as a share of it.
 _CURVED = 0.3
@@ -282,12 +282,11 @@ class ImageMotion:
                 math.hypot(du - its_u, dv - its_v) / (at - before)
                 for (before, its_u, its_v), (at, du, dv) in itertools.pairwise(velocities)
             )
-        since = min(time - end, _LOOK_BACK)
-        way = 0.0
+        lasting, way = min(time - end, _LOOK_BACK), 0.0
         if velocities and velocities[-1][0] == end:
-            way, _ = self._fading(since)
+            way, _ = self._fading(lasting)
             u, v = u + way * velocities[-1][1], v + way * velocities[-1][2]
-        off = 0.5 * acceleration * since * since + speed * (since - way)
+        off = 0.5 * acceleration * lasting * lasting + speed * (time - end - way)
         return (u, v), 0.5 * (off + self.parameters.least_window)
 
     def _fading(self, since: float) -> tuple[float, float]:

@@ -50,7 +50,7 @@ _SPARSE = 16
 class ImageSet(NamedTuple, Generic[Picture]):
     """Images of one time from one camera or more, by camera."""
 
-    stamps: dict[str, int]  # [ns]
+    stamps: dict[str, int]  # [ns], from which the delays of the rig are already subtracted
     images: dict[str, Picture]
     late: bool  # a set of this time or later has been returned before
 

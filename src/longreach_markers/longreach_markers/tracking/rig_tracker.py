@@ -178,7 +178,10 @@ class RigTracker:
                 found += [
                     marker
                     for marker in begun
-                    if not any(one.tracks[marker.name].was_seen for one in trackers)
+                    if not any(
+                        marker.name in one.tracks and one.tracks[marker.name].was_seen
+                        for one in trackers
+                    )
                 ]
         return found
 
@@ -217,7 +220,8 @@ class RigTracker:
         time = times[sides[0]]
         gap = max((times[side] - time for side in sides[1:]), key=abs, default=math.nan)
         largest = self.rig.tracking.gap
-        used = [side for side in sides if not abs(times[side] - time) > largest]
+        # To a microsecond: times are rounded.
+        used = [side for side in sides if not abs(times[side] - time) > largest + 1e-6]
         estimates = {
             marker.name: self._estimate(
                 marker, [self._view(side, marker.name, observations, time) for side in used]
