@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
+from independent_views import write_video
 from node_scene import words
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
-from small_commands import write_video
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera
@@ -149,7 +149,9 @@ def test_a_picture_that_is_cut_is_left_out_and_counted(folder: Path) -> None:
     assert [image_to_gray(image)[0, 0] for image in images] == [0, 1, 3, 4]
 
 
-def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path) -> None:
+@pytest.mark.parametrize('how', ['source', 'now'])
+@pytest.mark.parametrize('pace', ['real_time', 'delivered'])
+def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path, how: str, pace: str) -> None:
     for name, numbers in (('left', range(6)), ('right', (1, 3, 5))):
         (tmp_path / name).mkdir()
         for number in numbers:
@@ -157,10 +159,12 @@ def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path) -> None:
             cv2.imwrite(str(tmp_path / name / f'img_{number:04d}.png'), picture)
     sources = f'left={tmp_path}/left right={tmp_path}/right'
     topics = {'left/image_raw': (Image, 6), 'right/image_raw': (Image, 3)}
-    images, _ = heard(topics, sources=sources, stamps='source', pace='delivered')
+    images, _ = heard(topics, sources=sources, stamps=how, pace=pace)
+    begin = stamps(images[0])[0]
+    assert (begin == 0) == (how == 'source')
     for found in images:
         numbers = [int(image_to_gray(image)[0, 0]) for image in found]
-        assert stamps(found) == [10_000_000 * number for number in numbers]
+        assert stamps(found) == [begin + 10_000_000 * number for number in numbers]
 
 
 def test_pictures_of_all_cameras_are_consecutive_if_those_of_one_have_no_numbers(

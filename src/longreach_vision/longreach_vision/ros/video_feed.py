@@ -6,6 +6,7 @@ A camera that is lost is opened again; a file waits for its listeners.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -38,11 +39,35 @@ _PATIENCE = 5.0
 _FAREWELL = 2.0
 
 
+class Beginning:
+    """When feeds of files begin together, the earliest first: ``count`` of them wait for all."""
+
+    def __init__(self, count: int, now: Callable[[], int]) -> None:
+        self._firsts: list[int] = []
+        self._now, self._all = now, threading.Barrier(count, self._set)
+
+    def _set(self) -> None:
+        self._found = min(self._firsts), self._now(), time.monotonic()
+
+    def wait(self, first: int) -> tuple[int, int, float]:
+        """Return earliest time of a first frame, ROS time then [ns], monotonic clock [s]."""
+        self._firsts.append(first)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._all.wait()
+            return self._found
+        return first, self._now(), time.monotonic()
+
+    def leave(self) -> None:
+        """Let the others begin, each with its own first frame."""
+        self._all.abort()
+
+
 class VideoFeed:
     """
     Reads the images of a source and publishes them, below the name of the camera if any.
 
-    ``place`` is that of its pictures among those of all sources, as ``places_of`` returns it.
+    ``place`` is that of its pictures among those of all sources, as ``places_of`` returns it;
+    ``beginning`` that of all files.
     ``stopped`` ends :meth:`run`. For diagnostics: ``counts``, ``waits_for`` (empty for nothing),
     ``latest`` stamp [ns], ``notes`` on the images and controls that the camera ``refused``.
     """
@@ -55,9 +80,10 @@ class VideoFeed:
         stopped: threading.Event,
         name: str = '',
         place: tuple[int, int, int] = (0, 1, 1),
+        beginning: Beginning | None = None,
     ) -> None:
         self._node, self._settings, self._camera, self._stopped = node, settings, camera, stopped
-        self._place = place
+        self._place, self.beginning = place, beginning or Beginning(1, self._now)
         self.source = settings.source
         self._frame = frame_name(node, settings, settings.frame_id)
         self.images = ImagePublishers(node, name, settings.jpeg_quality)
@@ -156,7 +182,7 @@ class VideoFeed:
 
     def _publish_all(self, source: ImageSource) -> LongreachError | None:
         """Publish the images of a source, each at its time; return a read error."""
-        schedule = _Schedule(self._settings, source, self._now, self._place)
+        schedule = _Schedule(self._settings, source, self.beginning, self._place)
         frames = iter(source)
         while True:
             # An error of an image itself is permanent.
@@ -223,10 +249,11 @@ class _Schedule:
         self,
         settings: VideoNodeParameters,
         source: ImageSource,
-        now: Callable[[], int],
+        beginning: Beginning,
         place: tuple[int, int, int],
     ) -> None:
-        self._settings, self._source, self._now, self._place = settings, source, now, place
+        self._settings, self._source, self._place = settings, source, place
+        self._beginning = beginning
         self._first: int | None = None
         # Publication time of the first frame, in ROS time [ns] and by the monotonic clock [s].
         self._start, self._begun = 0, 0.0
@@ -238,7 +265,7 @@ class _Schedule:
             return frame.stamp
         taken = self._taken(frame)
         if self._first is None:
-            self._first, self._start, self._begun = taken, self._now(), time.monotonic()
+            self._first, self._start, self._begun = self._beginning.wait(taken)
         return taken if self._settings.stamps == 'source' else self._start + taken - self._first
 
     def left(self, frame: Frame) -> float:

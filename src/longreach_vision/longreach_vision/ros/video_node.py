@@ -26,7 +26,7 @@ from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision.ros.node_parameters import VideoNodeParameters
-from longreach_vision.ros.video_feed import VideoFeed
+from longreach_vision.ros.video_feed import Beginning, VideoFeed
 
 # Longest wait for the end of the thread [s].
 _JOIN = 2.0
@@ -45,11 +45,15 @@ class VideoNode(Node):
         self._feeds: list[tuple[VideoFeed, diagnostics.Diagnostics]] = []
         cameras = settings.cameras()
         places = self._places({name: one.source for name, one in cameras.items()})
+        together = None
+        if places:
+            together = Beginning(len(places), lambda: int(self.get_clock().now().nanoseconds))
         for name, one in cameras.items():
             # In a launch, the namespace is the name of the camera.
             own = name or self.get_namespace().rpartition('/')[2] or self.get_name()
             camera = read_calibration(one.camera, own) if one.camera else None
-            feed = VideoFeed(self, one, camera, self._stopped, name, places.get(name, (0, 1, 1)))
+            where = (places[name], together) if name in places else ()
+            feed = VideoFeed(self, one, camera, self._stopped, name, *where)
             self._feeds.append((feed, diagnostics.Diagnostics(self, one.source, name)))
             self.get_logger().info(f'shows {one.source}; images on {feed.images.topic}')
         self.create_timer(1.0, self._report, clock=steady_clock())
@@ -85,6 +89,8 @@ class VideoNode(Node):
     def destroy_node(self) -> None:
         """End the threads, then the node."""
         self._stopped.set()
+        for feed, _ in self._feeds:
+            feed.beginning.leave()
         for thread in self._threads:
             thread.join(_JOIN)
         super().destroy_node()
@@ -119,6 +125,7 @@ class VideoNode(Node):
             feed.run()
         except Exception as error:  # noqa: BLE001
             self._error = self._error or error
+        feed.beginning.leave()
         self._ended.append(feed)
         # After a signal, errors are irrelevant.
         if not self._stopped.is_set() and self.context.ok():
