@@ -92,12 +92,11 @@ def test_times_of_images_on_a_path() -> None:
         return frame_times(rests, 10.0).tolist()
 
     assert between(0.12, 0.43) == [0.2, 0.3, 0.4]
-    assert between(-0.13, 0.18) == [0.0, 0.1]
     assert between(0.1, 0.1 + 0.2) == [0.1, 0.2, 0.3]
     with pytest.raises(InputError, match=r'no image at 10 Hz falls on the path of \[0\.72, 0\.78'):
         between(0.72, 0.78)
-    with pytest.raises(InputError, match=r'path of \[-4, -3\.7\] s, allowed: times from 0 on'):
-        between(-4.0, -3.7)
+    with pytest.raises(InputError, match=r'path of \[-0\.1, 0\.7\] s, allowed: times from 0 on'):
+        between(-0.1, 0.7)
 
 
 def test_the_tracker_follows_pair_by_pair() -> None:

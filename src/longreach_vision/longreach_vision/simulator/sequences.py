@@ -31,7 +31,7 @@ def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
 def frame_times(path: MarkerPath, rate: float, duration: float | None = None) -> np.ndarray:
     """Return the times k / rate within a path, shape (K,) [s]."""
     begin, end = path.times[[0, -1]].tolist()
-    if end < 0.0:
+    if begin < 0.0:
         raise InputError(
             f'path of [{begin:g}, {end:g}] s, allowed: times from 0 on; add the same to all of'
             ' them'
