@@ -81,3 +81,14 @@ def write_pictures(folder: Path, pictures: Sequence[np.ndarray], times: Sequence
     for k, (picture, time) in enumerate(zip(pictures, times, strict=True)):
         cv2.imwrite(str(folder / f'{k:06d}_{time:.9f}.png'), picture)
     return folder
+
+
+def write_video(file: Path, images: Sequence[np.ndarray], codec: str, rate: float) -> Path:
+    """Write images, grey or in colour, as a video."""
+    height, width = images[0].shape[:2]
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*codec), rate, (width, height))
+    writer.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)
+    for image in images:
+        writer.write(image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
+    writer.release()
+    return file

@@ -11,6 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from independent_views import write_video
 from matroska import write_matroska
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -53,16 +54,9 @@ def middles(source: Any, seen: list[int] | None = None) -> list[int]:
 
 def video(path: Path, count: int, rate: float = 10.0, codec: str = 'FFV1') -> Path:
     """A video without loss, grey k in the middle of frame k, and noise around it."""
-    random = np.random.default_rng(2)
-    code = cv2.VideoWriter.fourcc(*codec)
-    writer = cv2.VideoWriter(str(path), code, rate, (WIDTH, HEIGHT))
-    assert writer.isOpened()
-    for number in range(count):
-        noise = random.integers(0, 255, (HEIGHT, WIDTH, 3), np.uint8, endpoint=True)
-        noise[4:-4, 4:-4] = number
-        writer.write(noise)
-    writer.release()
-    return path
+    frames = np.random.default_rng(2).integers(0, 256, (count, HEIGHT, WIDTH, 3), np.uint8)
+    frames[:, 4:-4, 4:-4] = np.arange(count)[:, None, None, None]
+    return write_video(path, frames, codec, rate)
 
 
 # --- pictures --------------------------------------------------------------------------------

@@ -7,11 +7,9 @@ import contextlib
 import json
 import re
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import cv2
-import numpy as np
 import pytest
 from rig_files import write_rig
 from small_path import small_path, write_path
@@ -76,17 +74,6 @@ def rendering(scene: Path) -> tuple[object, ...]:
 
 def tracking(scene: Path) -> tuple[object, ...]:
     return ('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml')
-
-
-def write_video(file: Path, images: Sequence[np.ndarray], codec: str, rate: float) -> Path:
-    """Write images, grey or in colour, as a video."""
-    height, width = images[0].shape[:2]
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*codec), rate, (width, height))
-    writer.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)
-    for image in images:
-        writer.write(image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
-    writer.release()
-    return file
 
 
 @contextlib.contextmanager

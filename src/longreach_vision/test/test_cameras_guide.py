@@ -15,8 +15,7 @@ import cv2
 import numpy as np
 import pytest
 import yaml
-from independent_views import digitised, view
-from small_commands import write_video
+from independent_views import digitised, view, write_video
 from test_setup_commands import TRUTH, write_board
 
 from longreach_markers.camera.geometry import Plane, Pose

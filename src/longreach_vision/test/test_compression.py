@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from independent_views import digitised, view
-from small_commands import call, write_video
+from independent_views import digitised, view, write_video
+from small_commands import call
 from small_rig import NAMES, START, small_rig, write_small_rig
 from swinging import followed
 

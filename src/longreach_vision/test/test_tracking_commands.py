@@ -12,11 +12,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from independent_views import digitised, view, write_pictures
+from independent_views import digitised, view, write_pictures, write_video
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
-from small_commands import FRAMES, call, printed, refused, rendering, tracking, write_video
+from small_commands import FRAMES, call, printed, refused, rendering, tracking
 from small_path import placed, small_path, with_camera, write_path
 from small_rig import NAMES, START, small_rig
 from test_bag_files import image_message, truth_rows
