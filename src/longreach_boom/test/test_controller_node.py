@@ -40,12 +40,6 @@ trajectory:
   - {time: 0.1, angles_deg: [70, -50, -35, -30]}
   - {time: 1.4, angles_deg: [69.5, -49, -34, -28]}
 """
-VALVES = """
-duration: 0.5
-pose: site
-valve_commands:
-  - {time: 0.1, spools: [0.5, 0.0, 0.0, -0.5]}
-"""
 
 
 def pushed(k):
@@ -120,21 +114,13 @@ def expected(rig, samples):
     return told
 
 
-def test_a_stream_gives_the_librarys_commands(rig):
-    samples = list(range(30))
-    rig.send(*samples)
-    told = rig.answers(30)
-    assert told == expected(rig, samples)
-    assert any(any(spools) for _, spools in told)
-    assert rig.commands[0].name == [cylinder.name for cylinder in rig.boom.cylinders]
-
-
 def test_a_sample_that_is_no_number_is_not_used(rig):
     rig.send(0)
     rig.send_joints(1)
     rig.send_hydraulics(1, math.nan)
     rig.send(2)
     assert rig.answers(2) == expected(rig, [0, 2])
+    assert rig.commands[0].name == [cylinder.name for cylinder in rig.boom.cylinders]
     counts = {'missed': 1, 'late': 0, 'stale': 0, 'unpaired': 0, 'invalid': 1}
     assert rig.node._samples.counts == counts
 
@@ -203,11 +189,10 @@ def test_a_boom_that_does_not_follow_is_reported(rig, capfd):
     assert 'the boom did not follow the reference' in ''.join(capfd.readouterr())
 
 
-@pytest.mark.parametrize('count', [5001, 100_000])
-def test_a_trajectory_of_too_many_points_is_refused_at_once(rig, count, capfd):
+def test_a_trajectory_of_too_many_points_is_refused_at_once(rig, capfd):
     rig.send(0, 1)
     rig.answers(2)
-    points = [JointTrajectoryPoint(positions=[1.0, -0.9, -0.6, -0.4])] * count
+    points = [JointTrajectoryPoint(positions=[1.0, -0.9, -0.6, -0.4])] * 100_000
     rig.trajectory.publish(JointTrajectory(points=points))
     # A large message takes its time on the way.
     said = ''
@@ -219,7 +204,7 @@ def test_a_trajectory_of_too_many_points_is_refused_at_once(rig, count, capfd):
 
     rig.bench.until(refused, 'refusal')
     assert 'trajectory ignored: the trajectory has' in said
-    assert '5000' in said
+    assert 'bytes, allowed: 2,000,000' in said
     rig.send(2)
     assert rig.answers(3) == expected(rig, [0, 1, 2])
 
@@ -257,10 +242,9 @@ def test_a_trajectory_that_cannot_be_changes_nothing(rig):
     assert rig.answers(4) == expected(rig, [0, 1, 2, 3])
 
 
-@pytest.mark.parametrize('text', [WAVE, VALVES], ids=['wave', 'valves'])
-def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path, text):
+def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path):
     file = tmp_path / 'scenario.yaml'
-    file.write_text(text)
+    file.write_text(WAVE)
     scenario = load_scenario(file, boom, 1e-3)
     result = simulate(boom, scenario)
     words = setting(lockstep=True, scenario=file)

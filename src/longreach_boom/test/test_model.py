@@ -7,7 +7,6 @@ particles, whose places follow from rotation matrices as Henikl 2015, (1) to (7)
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import casadi
@@ -20,10 +19,9 @@ from scipy.optimize import brentq
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.motion import evaluate
-from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_boom.parameters import Distribution
 from longreach_boom.statics import potential_forces, tangent_stiffness
 
-MakeBoom = Callable[..., BoomParameters]
 GAUSS = np.polynomial.legendre.leggauss(10)
 
 

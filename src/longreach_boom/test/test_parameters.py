@@ -32,21 +32,6 @@ def test_papers_boom_has_directional_valves_alone(boom, paper_boom):
     assert paper_boom.replace(oil=oil, cylinders=boom.cylinders) == boom
 
 
-def test_installed_linkages(boom):
-    arms = [cylinder.linkage.arm(0.0) for cylinder in boom.cylinders]
-    assert arms[1:] == [0.62, 0.45, 0.3]
-    # The triangle's 1.05 m is the side; its lever is a little less.
-    assert 0.9 < arms[0] < 1.05
-    places = [cylinder.linkage.position(0.0) for cylinder in boom.cylinders]
-    assert places[1:] == [1.5, 1.08, 0.73]
-    first = boom.cylinders[0].linkage
-    assert (first.near, first.far, first.retracted) == (1.05, 2.4, 1.9)
-    assert first.offset_angle == pytest.approx(math.pi / 3.0, rel=1e-15)
-    # f_1 rises from -5 to 85 degrees.
-    arms = [first.arm(angle) for angle in np.radians(np.linspace(-5.0, 85.0, 50))]
-    assert min(arms) > 0.3
-
-
 def test_power_law():
     law = Distribution(root=6.9e-4, tip=2.3e-4, exponent=3.0)
     x = np.linspace(0.0, 9.6, 25)

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from test_control import with_valves
 
 from longreach_boom import machine
 from longreach_boom.kinematics import point_motion
@@ -306,12 +307,8 @@ def opened_to_the_end(boom):
 @pytest.mark.parametrize('laminar', [1e2, 1e4])
 @pytest.mark.parametrize('wide', [1.0, 4.0])
 def test_pressures_rest_at_the_end_of_a_stroke_with_an_open_valve(paper_boom, laminar, wide):
-    boom = paper_boom
-    cylinders = tuple(
-        c.replace(valve=c.valve.replace(area=wide * c.valve.area)) for c in boom.cylinders
-    )
-    oil = boom.oil.replace(laminar_pressure=laminar)
-    boom = boom.replace(cylinders=cylinders, oil=oil)
+    oil = paper_boom.oil.replace(laminar_pressure=laminar)
+    boom = with_valves(paper_boom, wide).replace(oil=oil)
     scenario = opened_to_the_end(boom)
     step = longest_step(boom, scenario)
     assert step == (2.5e-3 if wide == 1.0 else pytest.approx(5e-3 / 6, rel=1e-12))
@@ -322,10 +319,7 @@ def test_pressures_rest_at_the_end_of_a_stroke_with_an_open_valve(paper_boom, la
 
 
 def test_a_step_too_long_for_the_valves_is_refused(boom):
-    cylinders = tuple(
-        c.replace(valve=c.valve.replace(area=4.0 * c.valve.area)) for c in boom.cylinders
-    )
-    wide = boom.replace(cylinders=cylinders)
+    wide = with_valves(boom, 4.0)
     scenario = opened_to_the_end(wide)
     error = r'step = 0\.0025 s, allowed .* large valves with a small oil volume'
     with pytest.raises(InputError, match=error):

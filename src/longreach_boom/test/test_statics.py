@@ -1,7 +1,5 @@
 """Static equilibrium against the minimum of the potential energy of the second derivation."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy import optimize
@@ -9,13 +7,11 @@ from test_model import lagrange
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Load, constants_of
-from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium, potential_forces, tangent_stiffness
 from longreach_dynamics.errors import LongreachError
 
-MakeBoom = Callable[..., BoomParameters]
 TIP_LOAD = Load(90.0, 3, 9.0)
 # Some beams turned back over the truck, so that cylinders pull.
 BACKWARDS = np.radians([85.0, 15.0, 15.0, 15.0])
