@@ -28,6 +28,9 @@ def test_a_trajectory_has_a_largest_size() -> None:
     check_size(bytes(400 * MOST_POINTS))
     with pytest.raises(InputError, match=r'has 2,000,001 bytes, allowed: 2,000,000'):
         check_size(bytes(400 * MOST_POINTS + 1))
+    many = JointTrajectory(points=[point(1.0, 1.0, 2.0, 3.0, 4.0)] * (MOST_POINTS + 1))
+    with pytest.raises(InputError, match='has 5001 points, allowed: up to 5000; send'):
+        order_from_message(many, JOINTS)
 
 
 def point(seconds: float, *positions: float) -> JointTrajectoryPoint:

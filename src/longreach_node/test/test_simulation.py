@@ -67,8 +67,11 @@ def test_which_commands_are_accepted(
 
 def test_a_silent_sender_is_followed_by_the_safe_command(wall: Wall) -> None:
     rig = Rig(wall, command_timeout=0.02)
-    rig.simulation.go_on()
-    assert rig.simulation.accept(4.0, CYCLE) == ''
+    for _ in range(4):
+        rig.simulation.go_on()
+    # Nobody has commanded, who could fall silent.
+    assert rig.simulation.command == INITIAL
+    assert rig.simulation.accept(4.0, 4 * CYCLE) == ''
     for _ in range(3):
         rig.simulation.go_on()
     assert (rig.log, rig.simulation.command) == ([], 4.0)
