@@ -44,20 +44,15 @@ def drive(seat, sticks, machine=None):
 
 
 @pytest.mark.parametrize(
-    ('pattern', 'axis', 'joint', 'way'),
+    ('axis', 'joint', 'way'),
     [
-        ('iso', 'left_sideways', SWING, 1.0),
-        ('iso', 'left_fore_aft', STICK, 1.0),
-        ('iso', 'right_fore_aft', BOOM, -1.0),
-        ('sae', 'left_sideways', SWING, 1.0),
-        ('sae', 'left_fore_aft', BOOM, -1.0),
-        ('sae', 'right_fore_aft', STICK, 1.0),
+        ('left_sideways', SWING, 1.0),
+        ('left_fore_aft', STICK, 1.0),
+        ('right_fore_aft', BOOM, -1.0),
     ],
 )
-def test_forward_lowers_the_boom_and_sends_the_stick_out_and_left_swings_left(
-    pattern, axis, joint, way
-):
-    seat = station(pattern=pattern)
+def test_forward_lowers_the_boom_and_sends_the_stick_out_and_left_swings_left(axis, joint, way):
+    seat = station()
     for sign in (1.0, -1.0):
         expected = [0.0, 0.0, 0.0]
         expected[joint] = sign * way
