@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ from longreach_crane.results import columns_of
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate
 
-Derivative = Callable[[float, np.ndarray], list[float]]
 OUTPUTS = ('same_cycle', 'next_cycle')
 BRAKES = ('viscous', 'rigid')
 

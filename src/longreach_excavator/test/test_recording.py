@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from std_msgs.msg import Header
 from longreach_dynamics.runs import compare_runs
 from longreach_excavator import conversions
 from longreach_excavator.columns import COLUMNS
-from longreach_excavator.parameters import default_file
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
@@ -21,18 +19,9 @@ from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import CLOSED, ExcavatorState
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 from longreach_tools.recording import read_run
-from longreach_tools.testing import Outcome, write_bag
+from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')
-
-SCENARIO = """
-duration: 0.2
-pose: dig
-depth: swing
-sweep_deg: 108.9
-valve_commands:
-  - {time: 0.0, spools: [0.0, 0.0, 1.0]}
-"""
 
 
 def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
@@ -73,18 +62,3 @@ def test_a_recording_is_the_run(excavator, tmp_path, depth, duration):
     assert np.ptp(recorded.column('theta_4')) > 0.01
     if depth == 'terrain':
         assert recorded.column('bucket_mass')[-1] > 100.0
-
-
-def test_compare_tells_the_run_from_another(capsys, excavator, tmp_path):
-    run = simulate(excavator, dig_scenario(duration=0.2), sample_time=0.02)
-    bag = write_bag(tmp_path / 'bag', 'excavator', messages(run))
-    scenario, other = tmp_path / 'dig.yaml', tmp_path / 'other.yaml'
-    scenario.write_text(SCENARIO)
-    other.write_text(SCENARIO.replace('1.0]', '0.5]'))
-    words = ('excavator', 'compare', bag, '--file', default_file('thesis'), '--format', 'json')
-    picture = tmp_path / 'dug.svg'
-    assert Outcome(capsys, *words, '--scenario', scenario, '--plot', picture).json['same']
-    assert b'<svg' in picture.read_bytes()
-    done = Outcome(capsys, *words, '--scenario', other)
-    assert (done.code, json.loads(done.out)['same']) == (1, False)
-    assert 'the recording is not this run of the library' in done.err

@@ -591,13 +591,11 @@ def test_info_of_a_bag(tmp_path, capsys):
     [
         (['info', 'missing'], 'missing: no such bag'),
         (['play', 'bag', '--rate', '-1'], 'rate = -1.0; allowed: finite and not negative'),
-        (['play', 'bag', '--rate', 'nan'], 'rate = nan; allowed'),
         (['play', 'bag', '--clock', '0'], 'clock_rate = 0.0; allowed: finite and positive'),
         (['play', 'bag', '--topics', '/nix'], 'no topic /nix; topics here: /crane/joint_states'),
         (['play', 'bag', '--remap', 'a=b'], "remap 'a=b'; allowed: OLD:=NEW"),
         (['play', 'bag', '--remap', 'a:=b'], 'remap of /a; topics of the bag: /crane'),
         (['play', 'bag', '--start-offset', '7'], 'start offset 7 s; the bag has 0.04 s'),
-        (['play', 'bag', '--remap', '/crane/sensors:=x y'], "topic name 'x y'; allowed"),
         (['record', '-o', 'bag'], 'bag: exists already'),
         (['record', '-d', '-1', '-o', 'new'], 'duration -1.0 s; allowed'),
         (['record', '-a', '/x', '-o', 'new'], '--all together with topics'),

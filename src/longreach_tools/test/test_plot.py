@@ -32,7 +32,6 @@ from longreach_tools.testing import Outcome, write_bag
 
 NANOSECONDS = 1_000_000_000
 WALL = 1_700_000_000 * NANOSECONDS
-SVG = '{http://www.w3.org/2000/svg}'
 
 
 def stamped(message, time):
@@ -524,7 +523,6 @@ REFUSED = {
         ['joint_states.position[cabel_joint]', '--out', 'a.png'],
         'no message of /crane/joint_states has position[cabel_joint]; similar: position[cable_j',
     ),
-    'in full': (['/sensors', '--out', 'a.png'], 'no topic /sensors; similar: /crane/sensors'),
     'text': (['name', '--out', 'a.png'], '(std_msgs/msg/String) has no numeric field'),
     'suffix': (['sensors', '--out', 'a.xyz'], "a.xyz has the extension 'xyz', allowed: "),
     'no output': (['sensors'], 'no --out; give a file: .png, .svg, .html or .csv'),

@@ -67,7 +67,6 @@ def test_latin_hypercube_has_one_point_in_each_part_of_each_range(arguments):
 @pytest.mark.parametrize(
     ('words', 'message'),
     [
-        (('a',), 'allowed are pairs'),
         (('a', '1:2:2', 'b'), 'allowed are pairs'),
         (('a', '1:2:2', 'a', '1:2:2'), 'allowed: each of them once'),
         (('a', '1:2'), 'allowed without --samples: START:STOP:COUNT'),
