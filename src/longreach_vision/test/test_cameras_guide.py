@@ -7,6 +7,7 @@ The recordings are MJPEG, of cameras with rolling shutters whose clocks differ.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from independent_views import digitised, view, write_video
+from known_rig import mapping
 from test_setup_commands import TRUTH, write_board
 
 from longreach_markers.camera.geometry import Plane, Pose
@@ -105,31 +107,16 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def write_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Write reference.yaml: measured positions, and the detected pixels nearest to each."""
-    rng = np.random.default_rng(3)
-    seen = {}
-    for side in ('left', 'right'):
+    poses = {side: one.pose for side, one in rig_with(['p']).cameras.items()}
+    errors = {'rng': np.random.default_rng(3), 'pixel': 0.1, 'deviation': 0.002}
+    rig = {'cameras': dict.fromkeys(poses, TRUTH), 'poses': poses, 'tip': [1.0, 0.0, 0.5]}
+    values = mapping(POINTS, **errors, **rig)
+    for side in poses:
         capsys.readouterr()
         assert cli.main(['vision', 'detect', f'{side}.png', '--format', 'json']) == 0
-        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        seen[side] = [np.array(one['center']) for one in found]
-    rig, rows = rig_with(['p']), []
-    for k, point in enumerate(POINTS):
-        row = {
-            'name': f'p{k}',
-            'position': (point + 0.002 * rng.standard_normal(3)).round(4).tolist(),
-            'deviation': 0.002,
-            'in_plane': bool(point[1] == 0.0),
-        }
-        for side, mounted in rig.cameras.items():
-            about = mounted.camera.project(mounted.pose.to_camera(point))
-            row[side] = min(seen[side], key=lambda at: float(np.hypot(*(at - about)))).tolist()
-        rows.append(row)
-    values = {
-        'cameras': {side: {'calibration': f'{side}.yaml'} for side in ('left', 'right')},
-        'points': rows,
-        'pixel_deviation': 0.1,
-        'tip': [1.0, 0.0, 0.5],
-    }
+        found = [json.loads(line)['center'] for line in capsys.readouterr().out.splitlines()]
+        for row in values['points']:
+            row[side] = min(found, key=lambda at, about=row[side]: math.dist(at, about))
     (folder / 'reference.yaml').write_text(yaml.safe_dump(values))
 
 
