@@ -56,15 +56,8 @@ def make_scene(
     write_path(path or small_path(0.5), folder / 'path.csv')
     (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
     words = ('--rig', folder / 'late.yaml', '--look', folder / 'look.yaml')
-    call(
-        'render',
-        folder / 'path.csv',
-        *words,
-        '--rate',
-        30 if late else 15,
-        '--out',
-        folder / 'seen',
-    )
+    out = ('--rate', 30 if late else 15, '--out', folder / 'seen')
+    call('render', folder / 'path.csv', *words, *out)
     return folder
 
 

@@ -21,7 +21,6 @@ from test_pose_agreement import bumped, recorded, rig_of_four
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.files import write_camera
-from longreach_markers.camera.geometry import Pose
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.setup.known_distance import DistanceCheck
 from longreach_markers.setup.localisation import localise
@@ -170,20 +169,10 @@ def test_sync_leaves_what_it_does_not_know(capsys, bar: Path, tmp_path: Path) ->
 # --- a bumped camera ------------------------------------------------------------------------
 
 
-def rig_of_four_by_three() -> Rig:
-    """Return three cameras with nearly exact poses, and four markers that are spread."""
-    rig = rig_of_four()
-    one = rig.cameras['left']
-    pose = Pose.from_look_at((0.2, -4.6, 1.8), (0.0, 0.0, 0.3))
-    pose = dataclasses.replace(pose, covariance=one.pose.covariance)
-    top = dataclasses.replace(one, camera=one.camera.replace(name='top'), pose=pose)
-    return dataclasses.replace(rig, cameras={**rig.cameras, 'top': top})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('side', ['left', 'top'])
 def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path: Path, side: str) -> None:
-    rig = rig_of_four_by_three()
+    rig = rig_of_four(rig_of_three())
     seen, file = recorded(tmp_path, side, 0, rig), tmp_path / 'rig.yaml'
     words = ('pose', '--refine', *seen, '--rig', file)
     refused('--camera other, allowed by the rig: left, right, top', *words, '--camera', 'other')

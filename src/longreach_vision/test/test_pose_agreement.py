@@ -28,10 +28,9 @@ TURN, SHIFT = 1e-4, 5e-4  # standard deviations of the poses [rad], [m]
 PITCH = 2e-3  # [rad], one pixel
 
 
-def rig_of_four() -> Rig:
-    """Return two cameras with nearly exact poses, and four markers that are spread."""
-    rig = small_rig()
-    spread = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
+def rig_of_four(rig: Rig | None = None) -> Rig:
+    """Return cameras with nearly exact poses, and four markers that are spread."""
+    rig, spread = rig or small_rig(), np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
     cameras = {
         side: dataclasses.replace(one, pose=Pose(one.pose.rotation, one.pose.translation, spread))
         for side, one in rig.cameras.items()
