@@ -137,17 +137,6 @@ def test_all_topics_are_the_librarys_run(boom, scenario, expected):
     assert np.ptp(expected.column('piston_1')) > 1e-3
 
 
-def test_a_command_that_cannot_be_is_none(scenario):
-    with bench(*FAST, *setting('plant', lockstep=True, scenario=scenario)) as b:
-        rig = Rig(b)
-        rig.send(math.nan, 0.0, 0.0, 0.0)
-        b.settle()
-        assert len(rig.hydraulics) == 1
-        rig.send(0.1, 0.0, 0.0, 0.0)
-        b.until(lambda: len(rig.hydraulics) == 2, 'next sample')
-        assert rig.plant.command == BoomCommand((0.1, 0.0, 0.0, 0.0))
-
-
 def advance(rig, samples):
     """Let a paused plant advance."""
     for _ in range(samples):

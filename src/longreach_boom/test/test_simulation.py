@@ -122,16 +122,6 @@ def test_release_of_the_paper(boom):
     assert np.ptp(z[-500:]) < np.ptp(z[:500])
 
 
-def test_friction_ends_the_motion_of_the_pistons(boom):
-    release = Scenario(duration=20.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
-    rough, smooth = (simulate(boom, release.replace(friction=f)) for f in (True, False))
-    for i in range(1, 5):
-        late = [np.ptp(r.column(f'piston_{i}')[-1000:]) for r in (rough, smooth)]
-        assert late[0] < 0.7 * late[1]
-    assert np.all(np.abs(smooth.column('mode_1')) == 1)
-    assert np.any(rough.column('mode_1') == 0)
-
-
 def test_table_and_columns(boom):
     result = simulate(boom, BUSY, sample_time=0.02)
     # With flows through relief and make-up valves, and openings of counterbalance valves.

@@ -105,26 +105,10 @@ def test_events_of_task_c(result_c: CraneRun) -> None:
     brake = result_c.column('brake')
     names = ['brake_engaged', 'brake_released', 'emergency', 'brake_engaged']
     assert [event.name for event in result_c.events] == names
+    # The set point of that time.
+    assert result_c.events[1].time == 36.0
     assert set(np.unique(brake)) == {0.0, 1.0}
     assert np.all(result_c.column('command')[brake == 1.0] == 0.0)
-
-
-def test_the_set_point_releases_the_brake(result_c):
-    times = {event.name: event.time for event in result_c.events[:2]}
-    assert times['brake_released'] == 36.0
-    steady = np.abs(result_c.column('command')) < 0.01
-    engaged = round(times['brake_engaged'] / 0.01)
-    # More than 3 s: the condition held in 301 cycles before, and not in the one before those.
-    assert steady[engaged - 301 : engaged + 1].all()
-    assert not steady[engaged - 302]
-
-
-def test_emergency_follows_the_crossing_within_a_cycle(result_c):
-    (crossing,) = result_c.crossings
-    emergency = next(event for event in result_c.events if event.name == 'emergency')
-    assert crossing.name == 'maximum_position'
-    assert 0.0 < emergency.time - crossing.time <= 0.01
-    assert np.all(result_c.column('brake')[result_c.column('time') >= emergency.time] == 1.0)
 
 
 def test_tolerances_are_tight_enough(machinery, task_c, result_c):
@@ -140,13 +124,6 @@ def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery: Machi
     assert list(map(tuple, events)) == [(0.0, 'emergency'), (0.0, 'brake_engaged')]
     without = simulate(machinery, scenario.replace(diagnosis=False))
     assert without.events == ()
-
-
-def test_at_rest_without_a_set_point_nothing_moves(machinery: Machinery) -> None:
-    result = simulate(machinery, Scenario(duration=4.0))
-    assert np.abs(result.table[:, 1:8]).max() == 0.0
-    # The condition holds from cycle 0 on.
-    assert [(event.time, event.name) for event in result.events] == [(3.01, 'brake_engaged')]
 
 
 def test_a_run_of_too_many_rows_is_refused(machinery):

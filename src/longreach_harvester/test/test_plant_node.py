@@ -68,17 +68,11 @@ def test_a_log_is_refused_before_those_of_the_scenario(rig):
     assert 'the scenario changes the log at 1 s, allowed: to attach one after' in answer.message
 
 
-@pytest.mark.parametrize(
-    ('fields', 'error'),
-    [
-        ({'mass': 100.0, 'beam': 'stick'}, "beam = 'stick'"),
-        ({'mass': 100.0, 'position': 0.5}, 'position = 0.5, allowed'),
-    ],
-)
-def test_impossible_logs_are_refused(rig, fields, error):
-    answer = attach(rig, **fields)
-    assert not answer.success
-    assert error in answer.message
+def test_impossible_logs_are_refused(rig):
+    for fields in ({'beam': 'stick'}, {'position': 0.5}):
+        answer = attach(rig, mass=100.0, **fields)
+        assert not answer.success
+        assert 'allowed for a harvester: neither' in answer.message
 
 
 def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
