@@ -200,6 +200,9 @@ def test_truths_that_are_none(tmp_path):
     late = [(name, k, message) for k, (name, _, message) in enumerate(rows[::-1])]
     with pytest.raises(InputError, match='time on /boom/marker_truth goes back'):
         read_truth(write_bag(tmp_path / 'reset', 'boom', late))
+    rows[1][2].position = rows[1][2].position[:1]
+    with pytest.raises(InputError, match=r'short: /boom/marker_truth: .* 2 names, 1 positions'):
+        read_truth(write_bag(tmp_path / 'short', 'boom', rows))
     empty = [(name, k, MarkerPositions(header=Header())) for k, (name, *_) in enumerate(rows)]
     with pytest.raises(InputError, match=r'empty: /boom/marker_truth: .*no markers'):
         read_truth(write_bag(tmp_path / 'empty', 'boom', empty[:1]))
