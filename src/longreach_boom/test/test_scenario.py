@@ -8,7 +8,6 @@ from longreach_boom.machine import STEP
 from longreach_boom.model import Load
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, load_scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Waypoint
 
 RELEASE = """
@@ -38,24 +37,6 @@ def load_text(tmp_path, text, boom, step=STEP):
     file = tmp_path / 'scenario.yaml'
     file.write_text(text)
     return load_scenario(file, boom, step)
-
-
-def test_file_becomes_a_scenario(tmp_path, boom):
-    assert load_text(tmp_path, RELEASE, boom) == Scenario(
-        duration=20.0,
-        pose='site',
-        friction=False,
-        loads=(HangingLoad(90.0), HangingLoad(12.5, 'beam_2', 3.0)),
-        release=(2.5,),
-        attach=(Attachment(50.0, 'beam_3', 4.0, time=8.0),),
-        valve_commands=(
-            ValveCommand(1.0, (0.2, 0.0, 0.0, -1.0)),
-            ValveCommand(1.5, (0.0, 0.0, 0.0, 0.0)),
-        ),
-    )
-    drive = load_text(tmp_path, DRIVE, boom)
-    assert drive.friction
-    assert drive.trajectory[1] == Waypoint(8.0, (60.0, -45.0, -30.0, -20.0))
 
 
 def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom):

@@ -3,7 +3,7 @@
 import pytest
 
 from longreach_crane.parameters import load_machinery
-from longreach_crane.scenario import Disturbance, Scenario, SetPoint, load_scenario
+from longreach_crane.scenario import Scenario, SetPoint, load_scenario
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
 
@@ -28,21 +28,6 @@ def test_set_points_hold_from_their_cycle_on(task_c):
     late = Scenario(duration=1.0, set_points=(SetPoint(0.07, -1.0),))
     # 7 * 0.01 is 0.07 only after rounding.
     assert [late.set_point(cycle, T) for cycle in (0, 6, 7)] == [0.0, 0.0, -1.0]
-
-
-def test_overlapping_disturbances_add_up():
-    scenario = Scenario(
-        duration=5.0,
-        disturbances=(
-            Disturbance(1.0, 2.0, 100.0),
-            Disturbance(0.5, 1.0, -30.0),
-            Disturbance(2.99, 0.02, 7.0),
-        ),
-    )
-    expected = {0.495: 0.0, 0.505: -30.0, 0.995: -30.0, 1.005: 70.0, 1.495: 70.0}
-    expected |= {1.505: 100.0, 2.995: 107.0, 3.005: 7.0, 3.015: 0.0}
-    for time, force in expected.items():
-        assert scenario.disturbance(time) == force
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL, WORK
+from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
@@ -141,21 +141,6 @@ def test_oil_takes_over_the_force_that_was_given(excavator):
         assert plant.observed(state)[f'force_{name}'] == pytest.approx(force, rel=1e-6)
     later = plant.advance(state, CLOSED, 0.201, 1.0)
     assert later.y[:RATE] == pytest.approx(start.y[:RATE], abs=1e-6)
-
-
-def test_loose_cylinders_carry_nothing(excavator):
-    scenario = Scenario(duration=1.0, pose='reach', loose=('arm', 'bucket'), soil=False)
-    plant = Excavator(excavator, scenario)
-    state = plant.initial_state()
-    assert state.forces == (None, 0.0, 0.0)
-    after = plant.advance(state, BY_SCENARIO, 0.0, 0.4)
-    assert np.all(after.y[WORK + 1 : WORK + 3] == 0.0)
-    seen = plant.observed(after)
-    assert seen['force_arm'] == seen['force_bucket'] == 0.0
-    assert seen['force_boom'] != 0.0
-    assert seen['head_flow_arm'] == 0.0
-    # Whoever commands.
-    assert same(plant.advance(state, CLOSED, 0.0, 0.4), after)
 
 
 # What it refuses

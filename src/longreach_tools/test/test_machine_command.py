@@ -112,16 +112,6 @@ def heights(file):
     return np.genfromtxt(file, delimiter=',', names=True)['height'].tolist()
 
 
-def test_a_scenario_is_run_written_and_drawn(swing, capsys):
-    words = ('--csv', 'a.csv', '--plot', 'a.png', '--format', 'json')
-    assert call(swing, 'run', 'high.yaml', *words) == 0
-    start = '{"scenario": "high.yaml", "duration": 0.2, '
-    assert capsys.readouterr().out.startswith(start)
-    assert heights('a.csv') == [3.0, 3.0, 3.0]
-    assert Path('a.png').stat().st_size > 5_000
-    assert swing.seen == [Options()]
-
-
 @pytest.mark.parametrize(
     ('words', 'expected'),
     [
