@@ -308,7 +308,7 @@ def test_pose_refuses(folder):
     broken.write_text('cameras: [')
     refused('not valid YAML', 'pose', file, '--out', broken)
     assert broken.read_text() == 'cameras: ['
-    file.write_text(json.dumps(load_yaml(file) | {'points': []}))
+    file.write_text(json.dumps(load_yaml(file) | {'points': [], 'distances': []}))
     refused(f'{file}: left sees 0 reference points', 'pose', file)
 
 
