@@ -27,18 +27,14 @@ from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
 
 PACKAGE = Path(__file__).resolve().parent.parent
-README = PACKAGE / 'README.md'
-
-
-def readme() -> str:
-    return README.read_text(encoding='utf-8')
+README = (PACKAGE / 'README.md').read_text(encoding='utf-8')
 
 
 def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
     def names(cls: type[Parameters]) -> set[str]:
         return {field.name for field in dataclasses.fields(cls)}
 
-    assert 'It has the parameters of both' in readme()
+    assert 'It has the parameters of both' in README
     assert names(SimulatedParameters) == names(CameraNodeParameters) | names(TrackerParameters)
 
 
@@ -52,18 +48,18 @@ def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
 )
 def test_readme_shows_a_file_of_each_kind_that_loads(cls: type[Parameters], name: str) -> None:
     file = f'config/{name}.yaml'
-    assert f'[{name}.yaml]({file})' in readme()
+    assert f'[{name}.yaml]({file})' in README
     assert load(cls, PACKAGE / file)
 
 
 def test_readme_names_the_columns_of_a_csv_file() -> None:
-    table_of_columns = set(re.findall(r'`((?:NAME\.)?\w+)`', readme()))
+    table_of_columns = set(re.findall(r'`((?:NAME\.)?\w+)`', README))
     assert set(columns_of(['NAME'])) <= table_of_columns
 
 
 def test_every_module_is_named() -> None:
     modules = {path.stem for path in (PACKAGE / 'longreach_vision').rglob('*.py')} - {'__init__'}
-    missing = modules - set(re.findall(r'`(\w+)`', readme()))
+    missing = modules - set(re.findall(r'`(\w+)`', README))
     assert not missing, f'README lacks {sorted(missing)}'
 
 
@@ -83,8 +79,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_examples_run(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r'^```python\n(.*?)^```', readme(), re.MULTILINE | re.DOTALL)
-    one_marker, all_markers = (compile(block, str(README), 'exec') for block in blocks)
+    blocks = re.findall(r'^```python\n(.*?)^```', README, re.MULTILINE | re.DOTALL)
+    one_marker, all_markers = (compile(block, 'README', 'exec') for block in blocks)
     exec(one_marker, {'__name__': '__main__'})
     assert capsys.readouterr().out.startswith('TRACKED [')
     exec(all_markers, {'__name__': '__main__'})
