@@ -229,19 +229,6 @@ def test_a_trajectory_with_a_stamp_of_another_clock_is_named(stamp, text, rig, c
     assert f'the trajectory {text} its header.stamp' in ''.join(capfd.readouterr())
 
 
-def test_a_trajectory_that_cannot_be_changes_nothing(rig):
-    # Before the first sample no one is good.
-    rig.trajectory.publish(trajectory(2, 1.2, -0.9, -0.6, -0.4))
-    rig.bench.settle()
-    rig.send(0, 1)
-    rig.answers(2)
-    for message in (trajectory(2, 9.0, 0.0, 0.0, 0.0), trajectory(2, 0.5, names=('arm',))):
-        rig.trajectory.publish(message)
-        rig.bench.settle()
-    rig.send(2, 3)
-    assert rig.answers(4) == expected(rig, [0, 1, 2, 3])
-
-
 def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path):
     file = tmp_path / 'scenario.yaml'
     file.write_text(WAVE)

@@ -44,7 +44,6 @@ valve_commands:
   - {time: 0.102, spools: [0.5, 0.0, 0.0, -0.5]}
   - {time: 0.3, spools: [-0.5, 0.2, 0.0, 0.0]}
 """
-REST = 'duration: 1.0\npose: site\n'
 FAST = setting('plant', real_time_factor=0.0)
 
 
@@ -88,7 +87,7 @@ def scenario(tmp_path):
 def standing(tmp_path):
     """A boom that nobody drives, paused, in its first sample."""
     file = tmp_path / 'rest.yaml'
-    file.write_text(REST)
+    file.write_text('duration: 1.0\npose: site\n')
     paused = setting(start_paused=True, command_timeout=0.05, scenario=file)
     with bench(*FAST, *paused) as b:
         yield Rig(b)

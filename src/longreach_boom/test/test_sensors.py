@@ -25,16 +25,10 @@ def with_kind(parameters, kind, **changes):
     return parameters.replace(**{kind: getattr(parameters, kind).replace(**changes)})
 
 
-def fields(readings):
-    found = [field for field in readings if field is not None]
-    assert len(found) == len(readings)
-    return found
-
-
 def errors(boom, parameters, state, sample=0):
     """Return what every field of the readings deviates from the truth by."""
-    truth = fields(Sensors(boom, load_sensors(), RATE).read(state, sample))
-    shown = fields(Sensors(boom, parameters, RATE).read(state, sample))
+    truth = Sensors(boom, load_sensors(), RATE).read(state, sample)
+    shown = Sensors(boom, parameters, RATE).read(state, sample)
     return [a - b for a, b in zip(shown, truth, strict=True)]
 
 

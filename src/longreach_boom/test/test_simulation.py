@@ -192,18 +192,14 @@ def test_a_state_that_is_not_finite_ends_the_run(boom):
                 plant.advance(start._replace(y=y), CLOSED, 0.25, 0.1)
 
 
-def diverging(boom):
-    """Return a boom and a state of such speed that the first steps leave the numbers."""
-    plant = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),)))
-    start = plant.initial_state()
-    y = start.y.copy()
-    y[12:24] = 1e120
-    return plant, start._replace(y=y, modes=np.full(4, OUTWARDS))
-
-
 @pytest.mark.parametrize('loaded', [False, True])
 def test_error_says_how_to_see_it_again(boom, loaded):
-    plant, state = diverging(boom)
+    plant = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),)))
+    start = plant.initial_state()
+    # Of such speed that the first steps leave the numbers.
+    y = start.y.copy()
+    y[12:24] = 1e120
+    state = start._replace(y=y, modes=np.full(4, OUTWARDS))
     state = state if loaded else plant.release(state)
     with pytest.raises(IntegrationError) as caught:
         plant.advance(state, CLOSED, 0.5, 0.4)

@@ -88,14 +88,6 @@ def test_trend_lines_are_forces_of_a_machine_of_20_t(excavator):
     assert np.median(forces[10:51, 2]) == pytest.approx(290e3, rel=0.05)
 
 
-def test_forces_of_a_file_are_straight_lines(tmp_path, excavator):
-    given = read_forces(write(tmp_path, FORCES), excavator)
-    assert given.end == 2.0
-    found = given.at(np.array([-0.5, 0.0, 0.5, 2.0]))
-    expected = [[5.0, 10.0, 15.0], [10.0, 20.0, 30.0], [15.0, 15.0, 10.0], [30.0, 0.0, -50.0]]
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
-
-
 @pytest.mark.parametrize('more', [(), FORCE_COLUMNS])
 def test_pressures_become_forces_without_forces(tmp_path, excavator, more):
     pressures = np.random.default_rng(2).uniform(0.0, 300e5, (4, 6))

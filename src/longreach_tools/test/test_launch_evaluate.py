@@ -34,11 +34,6 @@ def written(tmp_path):
     return write
 
 
-def logged(processes):
-    """Return what the commands would print."""
-    return [' '.join(map(str, process.command[1:])) for process in processes]
-
-
 def parameters(process):
     """Return all parameters in the files of a process, the later one wins."""
     found = {}
@@ -73,7 +68,8 @@ def parameters(process):
     ],
 )
 def test_values_and_scopes(evaluate, file, arguments, expected):
-    assert logged(evaluate(file, **arguments)) == expected
+    found = [process.command[1:] for process in evaluate(file, **arguments)]
+    assert [' '.join(map(str, words)) for words in found] == expected
 
 
 @pytest.mark.parametrize(
