@@ -32,6 +32,7 @@ from longreach_vision.ros import conversions
 pytest.importorskip('rosbags.rosbag2')
 
 BEGIN = 1_700_000_000_123_456_789
+TOPICS = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
 
 
 def frames():
@@ -237,8 +238,7 @@ def test_images_of_a_bag(tmp_path):
         ('left/image_raw', 7, image_message(deep, 'mono16', BEGIN + 2)),
     ]
     bag = write_bag(tmp_path / 'bag', 'vision', rows)
-    topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
-    found = list(BagImages(bag, topics, bits=12))
+    found = list(BagImages(bag, TOPICS, bits=12))
     assert [(p.camera, p.stamp) for p in found] == [
         ('left', BEGIN),
         ('right', BEGIN + 1),
@@ -247,7 +247,7 @@ def test_images_of_a_bag(tmp_path):
     for picture, (_, _, message) in zip(found, rows, strict=True):
         np.testing.assert_array_equal(picture.image, conversions.image_to_gray(message, 12))
     assert 'image 1 on /vision/left/image_raw' in found[2].name
-    assert [p.camera for p in BagImages(bag, {'right': topics['right']})] == ['right']
+    assert [p.camera for p in BagImages(bag, {'right': TOPICS['right']})] == ['right']
 
 
 def packed_message(pixels, stamp, cut=None):
@@ -268,7 +268,7 @@ def test_compressed_images_of_a_bag_are_read_where_raw_ones_are_missing(tmp_path
         ('right/image_raw', 0, image_message(grey + 1, 'mono8', BEGIN)),
     ]
     bag = write_bag(tmp_path / 'bag', 'vision', rows)
-    images = BagImages(bag, {name: f'/vision/{name}/image_raw' for name in ('left', 'right')})
+    images = BagImages(bag, TOPICS)
     found = [(p.camera, p.stamp - BEGIN, int(p.image[5, 5])) for p in images]
     assert sorted(found) == [('left', 0, 90), ('left', 2, 110), ('right', 0, 91)]
     (note,) = images.notes
@@ -277,15 +277,14 @@ def test_compressed_images_of_a_bag_are_read_where_raw_ones_are_missing(tmp_path
 
 
 def test_a_topic_without_messages_does_not_hide_compressed_images(tmp_path):
-    topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
     message, store = packed_message(np.full((40, 60), 90, np.uint8), BEGIN), bag_typestore()
     with Writer(tmp_path / 'bag', version=9) as writer:
-        for topic in topics.values():
+        for topic in TOPICS.values():
             writer.add_connection(topic, 'sensor_msgs/msg/Image', typestore=store)
         kind = 'sensor_msgs/msg/CompressedImage'
-        left = writer.add_connection(f'{topics["left"]}/compressed', kind, typestore=store)
+        left = writer.add_connection(f'{TOPICS["left"]}/compressed', kind, typestore=store)
         writer.write(left, 0, serialize_message(message))
-    assert [p.camera for p in BagImages(tmp_path / 'bag', topics)] == ['left']
+    assert [p.camera for p in BagImages(tmp_path / 'bag', TOPICS)] == ['left']
 
 
 def test_images_that_cannot_be_used(tmp_path):
