@@ -10,8 +10,6 @@ from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome
 
-# --- c13r --------------------------------------------------------------------------------------
-
 
 def test_task_a(capsys):
     result = Outcome(capsys, 'crane', 'c13r', '--task', 'a', '--format', 'json').json
@@ -24,9 +22,6 @@ def test_task_a(capsys):
         assert row['limit'] == pytest.approx(limit, rel=1e-12)
 
 
-# --- bad arguments ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
@@ -37,9 +32,6 @@ def test_task_a(capsys):
 )
 def test_bad_arguments(capsys, words, error):
     Outcome(capsys, 'crane', *words).refused(error)
-
-
-# --- design, urdf -------------------------------------------------------------------------------
 
 
 def test_design(capsys):
@@ -67,9 +59,6 @@ def test_design_says_which_crane_it_is_for(capsys, tmp_path):
     }
     head = Outcome(capsys, 'crane', *words).out.splitlines()[0]
     assert head == f'crane of {crane}: cable_length 7.5 (C13R: 5); sample_time 0.02 (C13R: 0.01)'
-
-
-# --- set-point ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize('value', ['2.5', '-0.5'])

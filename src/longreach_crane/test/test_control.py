@@ -126,9 +126,6 @@ def test_without_diagnosis_there_is_no_emergency(machinery):
         assert states[-1].command == Command(50.0, False)
 
 
-# --- diagnosis --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('position', 'below', 'above'),
     [

@@ -240,9 +240,6 @@ def test_cohesion_outside_the_bounds_is_refused(excavator, dig):
         fit_cohesion(excavator, blind(1.0), data, bounds=(2e3, 8e3))
 
 
-# Tables
-
-
 def test_columns_of_a_run_are_taken_once(dig):
     result = dig(12e3, 0.1)
     whole = Table('dig.csv', {name: result.column(name) for name in COLUMNS.names})
@@ -260,9 +257,6 @@ def test_degrees_and_strains_are_turned_into_angles_and_forces():
     data = measurements_from(table, 5e-3, 2e11)
     assert data.columns == ('force_pk', 'theta_4')
     assert np.allclose(data.values, [[1e5, math.pi / 2], [-2e5, math.pi / 4]])
-
-
-# Arguments
 
 
 def test_scenario_that_runs_away_is_said_so(excavator, monkeypatch):

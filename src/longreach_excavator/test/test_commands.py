@@ -15,9 +15,6 @@ PNG = b'\x89PNG'
 THESIS = ('--file', default_file('thesis'))
 
 
-# --- dig ------------------------------------------------------------------------------------
-
-
 def test_dig_as_json(capsys):
     """The thesis' motion took about six seconds; its soil reached 86 kN."""
     words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
@@ -105,9 +102,6 @@ def test_a_bucket_that_turns_upwards_or_hardly_is_drawn(capsys, tmp_path, durati
     assert picture.read_bytes().startswith(PNG)
 
 
-# --- run, pose, urdf ------------------------------------------------------------------------
-
-
 def test_the_tooth_is_where_it_shall_be(capsys):
     # At the second place a search from the installed pose alone ends elsewhere.
     for target in ('6,-1', '5.7746,3.3506', '6,-1,-80'):
@@ -129,9 +123,6 @@ def test_pose_in_angles_and_lengths_is_one(capsys):
     np.testing.assert_allclose(named['force_n'], found['force_n'], rtol=1e-9)
     # Standing in the air, all of the weight's moment about A is the boom cylinder's.
     assert found['force_n'][0] > 0.0
-
-
-# --- inverse, cohesion ----------------------------------------------------------------------
 
 
 def test_inverse_reads_a_dig(capsys, tmp_path):

@@ -23,9 +23,6 @@ def write(tmp_path: Path, text: str, name: str = 'forces.csv') -> Path:
     return file
 
 
-# --- the installed file, with the notes' numbers ----------------------------------------------
-
-
 def test_installed_excavator(excavator):
     # beta_1, Lci, beta_4, Lld, which follow from the others.
     pins = excavator.pins()
@@ -41,9 +38,6 @@ def test_installed_excavator(excavator):
     assert bucket.head_area * oil.supply_pressure > 290e3
     speed = oil.contraction * math.sqrt(2.0 / oil.density * oil.supply_pressure)
     assert bucket.valve.area * speed * 6e4 == pytest.approx(200.0, rel=0.02)
-
-
-# --- scenarios --------------------------------------------------------------------------------
 
 
 def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
@@ -69,9 +63,6 @@ def test_trend_lines_at_hand_computed_times():
     np.testing.assert_allclose(found, expected, rtol=1e-13)
     two = (((((55.87 * 2 - 740.01) * 2 + 990.47) * 2 + 21511) * 2 - 124023) * 2 + 261122) * 2
     assert printed_forces().at(np.array(2.0))[1] == pytest.approx(two + 143365, rel=1e-13)
-
-
-# --- given forces -----------------------------------------------------------------------------
 
 
 def test_trend_lines_are_forces_of_a_machine_of_20_t(excavator):
@@ -102,9 +93,6 @@ def test_pressures_become_forces_without_forces(tmp_path, excavator, more):
         ring = cylinder.count * math.pi / 4.0 * (cylinder.bore**2 - cylinder.rod**2)
         expected = pressures[:, k] * piston - pressures[:, 3 + k] * ring
         np.testing.assert_allclose(found[:, k], k + 1.0 if more else expected, rtol=1e-12)
-
-
-# --- a pose at rest ---------------------------------------------------------------------------
 
 
 def test_forces_and_pressures_at_rest_are_those_of_a_motion_that_stands_still(standard):

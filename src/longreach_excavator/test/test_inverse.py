@@ -273,9 +273,6 @@ def test_rows_may_be_uneven():
         assert np.abs(difference).max() < close * scale
 
 
-# Tables and results
-
-
 def test_file_in_degrees_is_the_same_motion(tmp_path, excavator):
     exact = swinging(np.linspace(0.0, 1.0, 30))
     parts = dict(zip(ANGLES, exact.angles.T, strict=True))

@@ -429,9 +429,6 @@ def test_200_litres_a_minute_sweep_in_six_seconds(excavator):
     assert ends[1] == pytest.approx(6.0, abs=0.5)
 
 
-# Cylinders
-
-
 def test_closed_valves_keep_their_oil(excavator):
     # The amount of oil V exp(p / beta) of each chamber stays, however the machine shakes.
     machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))

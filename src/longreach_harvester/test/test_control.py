@@ -18,9 +18,6 @@ from longreach_harvester.sensors import load_sensors
 ANGLES = ('q_swing', 'q_boom', 'q_stick')
 
 
-# --- places ---------------------------------------------------------------------------------
-
-
 def test_angles_of_a_tip_and_back():
     random = np.random.default_rng(1)
     for _ in range(50):
@@ -50,8 +47,6 @@ def test_lines_are_straight_and_circles_are_round():
     # At rest at both ends of each.
     assert np.abs(np.diff(tip, axis=0)[[0, 199, 200, 499, 550]]).max() < 1e-5
 
-
-# --- the controllers ------------------------------------------------------------------------
 
 ONLY = {'proportional': 0.0, 'integral': 0.0, 'derivative': 0.0, 'feed_forward': 0.0}
 
@@ -111,9 +106,6 @@ def test_integral_does_not_grow_at_the_bound():
     for _ in range(1000):
         _, memory = cycle(0.05, memory, proportional=10.0, integral=50.0, integral_limit=0.5)
     assert memory[0, 0] == 0.5
-
-
-# --- runs -----------------------------------------------------------------------------------
 
 
 def test_stick_follows_a_sine_and_the_boom_stays_locked():

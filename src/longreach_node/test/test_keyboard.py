@@ -31,9 +31,6 @@ def moved(keys: Keys, now: float) -> dict[str, float]:
     return {name: value for name, value in keys.asked(now).items() if value}
 
 
-# --- keys ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('text', 'expected'),
     [
@@ -96,9 +93,6 @@ def test_changing_what_keys_move_stops_and_q_quits() -> None:
     keys.press('tq', 0.1)
     assert keys.quit
     assert not keys.by_tip
-
-
-# --- terminals -----------------------------------------------------------------------------------
 
 
 def test_keys_come_one_by_one_without_echo(terminal: tuple[int, TextIO]) -> None:

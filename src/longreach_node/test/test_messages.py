@@ -61,9 +61,6 @@ def test_diagnostics() -> None:
     assert {v.key: v.value for v in status.values} == {'overruns': '2', 'time': '0.5'}
 
 
-# --- frames and transforms ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('namespace', 'words', 'name'),
     [
