@@ -451,7 +451,7 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
         return Trajectory(times, points)
     passing = np.zeros_like(points)
     passing[len(points) - len(trajectory.rates[target:]) :] = trajectory.rates[target:]
-    return CubicTrajectory(times, points, passing)
+    return dataclasses.replace(trajectory, times=times, angles=points, rates=passing)
 
 
 def _planned(peaks: np.ndarray, least: float) -> np.ndarray:

@@ -31,6 +31,8 @@ from longreach_symbolic.machine import Controller, Torques, joint_names
 
 # Largest bend of a link by motions that are sent, over its length.
 _BEND = 0.2
+# Interval of differences that give rates [s].
+_APART = 1e-3
 # Rounds of the search for chords; in each the error falls to the share of the links' bend.
 _ROUNDS = 4
 
@@ -45,17 +47,22 @@ class Measurement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _CircleTrajectory(CubicTrajectory):
-    """The way on a circle, which goes on after the scenario's end: ``later`` (time) has angles."""
+    """
+    The way on a circle: it goes on, late or not, after the last waypoint but one, at ``end`` [s].
 
-    later: Callable[[float], np.ndarray] = dataclasses.field(kw_only=True)
+    It rests at the last one only where no other is left.
+    """
+
+    later: Callable[[float], np.ndarray] = dataclasses.field(kw_only=True)  # angles at a time
+    end: float = dataclasses.field(kw_only=True)
 
     def at(self, time: float) -> Reference:
         """Return the reference at a time [s]."""
-        if time <= self.times[-1]:
+        if len(self.times) < 3 or time <= self.times[-2]:
             return super().at(time)
-        step = float(self.times[-1] - self.times[-2])
-        behind, angles, ahead = (self.later(time + k * step) for k in (-1, 0, 1))
-        return Reference(angles, (ahead - behind) / (2.0 * step))
+        time += self.end - float(self.times[-2])
+        behind, angles, ahead = (self.later(time + k * _APART) for k in (-1, 0, 1))
+        return Reference(angles, (ahead - behind) / (2.0 * _APART))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,7 +88,8 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
             angles = np.array([scenario.angles(time, links) for time in times])
             rates = np.gradient(angles, times, axis=0)
             rates[-1] = 0.0
-            plan = _CircleTrajectory(times, angles, rates, later=self.controller.planned_angles)
+            later, end = self.controller.planned_angles, float(times[-2])
+            plan = _CircleTrajectory(times, angles, rates, later=later, end=end)
         object.__setattr__(self, '_plan', plan)
         lengths = [link.length for link in links.links]
         most = _BEND * lowest_vibration(links) ** 2 * min(lengths) / sum(lengths)

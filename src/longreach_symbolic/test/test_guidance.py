@@ -57,8 +57,10 @@ def test_chords_follow_from_motors():
     np.testing.assert_allclose(guidance.measured(motors, motors).angles, angles, atol=1e-6)
 
 
-def test_a_late_controller_leads_links_back_slowly():
-    one = machine('circle')
+@pytest.mark.parametrize('duration', [20.0, 6.0])
+def test_a_late_controller_leads_links_back_slowly(duration):
+    """And follows the circle beyond the scenario's end."""
+    one = machine('circle', duration=duration)
     guidance, state, told, largest = Guidance(one.controller), one.initial_state(), None, 0.0
     resting = np.abs(state.torques).max()
     for k in range(800, 2400):
@@ -70,8 +72,10 @@ def test_a_late_controller_leads_links_back_slowly():
     first = one.controller.torques(*one.controller.motors(one.initial_state().x), 800)
     assert np.abs(first).max() > 3.0 * resting
     assert largest < 1.2 * resting
-    reference = told.reference(2399 * one.step).angles
-    assert np.abs(reference - told.angles).max() < math.radians(1.0)
+    reference = told.reference(2399 * one.step)
+    assert np.abs(reference.angles - told.angles).max() < math.radians(1.0)
+    assert np.abs(reference.rates).max() > 0.01
+    assert told.resumptions == 0
 
 
 @pytest.mark.parametrize(
