@@ -460,7 +460,7 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
         recorded,
         expected,
         advice,
-        functools.partial(draw_run, spec),
+        functools.partial(draw_run, spec, library=expected),
         spec.rows,
     )
 

@@ -12,12 +12,18 @@ from longreach_machine import MachineSpec, Panel, curves_of
 from longreach_tools.output import figure, legend
 from longreach_tools.plot._picture import spans
 
-# Largest number of curves with a legend; columns of a legend.
-_NAMED, _COLUMNS = 9, 4
+# Largest number of curves with a legend; least columns of a legend.
+_NAMED, _COLUMNS = 9, 5
 
 
-def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> None:
-    """Draw panels and lanes over time, above them what the machine itself draws of a run."""
+def draw_run(
+    spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any], library: Run[Any] | None = None
+) -> None:
+    """
+    Draw panels and lanes over time, above them what the machine itself draws of a run.
+
+    Of a recording also the curves of the ``library``, dotted.
+    """
     panels = [panel for panel in spec.panels if _is_shown(panel, run)]
     above = 2.2 if spec.figures else 0.0
     rows = len(panels) + bool(spec.lanes)
@@ -26,7 +32,7 @@ def draw_run(spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any]) -> Non
         if spec.figures:
             import_module(spec.figures).draw_above(axes.pop(0), run)
         for axis, panel in zip(axes, panels, strict=False):
-            _draw_panel(axis, panel, run)
+            _draw_panel(axis, panel, run, library)
         time = run.column('time')
         if spec.lanes:
             # Separate strips, so that they do not overlap.
@@ -50,16 +56,24 @@ def _is_shown(panel: Panel, run: Run[Any]) -> bool:
     return bool(names) and (not panel.optional or bool(run.stack(names).any()))
 
 
-def _draw_panel(axis: Any, panel: Panel, run: Run[Any]) -> None:
+def _draw_panel(axis: Any, panel: Panel, run: Run[Any], library: Run[Any] | None) -> None:
     """Draw the curves of a panel."""
-    time, curves = run.column('time'), curves_of(panel, run.columns)
+    curves = curves_of(panel, run.columns)
+
+    def values_of(one: Run[Any], name: str) -> tuple[Any, Any]:
+        values = one.column(name, panel.unit)
+        return one.column('time'), values - values[0] if panel.relative else values
+
     for column, curve in curves:
-        values = run.column(column.name, panel.unit)
-        values = values - values[0] if panel.relative else values
+        time, values = values_of(run, column.name)
         if curve.wanted:
             axis.step(time, values, '0.3', ls='--', lw=1.0, where='post', label=curve.label)
         else:
             axis.plot(time, values, label=curve.label)
+    if library is not None:
+        for k, (column, _) in enumerate(curves):
+            label = None if k else 'library'
+            axis.plot(*values_of(library, column.name), '0.1', ls=':', lw=1.2, label=label)
     for number, name in enumerate(panel.limits):
         label = None if number else 'limits'
         unit = rules_of(type(run.parameters))[name].unit
@@ -68,4 +82,5 @@ def _draw_panel(axis: Any, panel: Panel, run: Run[Any]) -> None:
     unit = panel.unit or curves[0][0].unit
     axis.set_ylabel(panel.label + (f'\n[{unit}]' if unit not in ('', '1') else ''))
     if len(curves) <= _NAMED:
-        legend(axis, max(_COLUMNS, (len(curves) + 1) // 2))
+        entries = len(axis.get_legend_handles_labels()[1])
+        legend(axis, max(_COLUMNS, (entries + 1) // 2))

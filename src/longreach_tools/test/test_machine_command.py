@@ -190,11 +190,12 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
     assert 'Name what was run with --file, --set, --air' in capsys.readouterr().err
 
 
-def test_limits_of_a_panel_are_in_its_unit():
+def test_limits_of_a_panel_and_what_the_library_says_are_in_its_unit():
     axis = Figure().subplots()
     run = Run(Rope(1.5), COLUMNS, np.array([[0.0, 3.0], [0.1, 3.0]]))
-    _draw_panel(axis, Panel('height', (Curve('height'),), 'mm', limits=('length',)), run)
-    assert [line.get_ydata()[0] for line in axis.lines] == [3000.0, 1500.0]
+    library = Run(Rope(1.5), COLUMNS, np.array([[0.0, 4.0], [0.1, 4.0]]))
+    _draw_panel(axis, Panel('height', (Curve('height'),), 'mm', limits=('length',)), run, library)
+    assert [line.get_ydata()[0] for line in axis.lines] == [3000.0, 4000.0, 1500.0]
 
 
 @pytest.mark.parametrize(

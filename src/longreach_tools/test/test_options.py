@@ -18,7 +18,7 @@ COMMON = {
     '--degrees': 'angles are in degrees',
     '--from': 'first time',
     '--network': 'on other computers',
-    '--seed': 'default: 0',
+    '--seed': '(default: ',
     '--timeout': 'longest wait',
     '--to': 'last time [s]',
 }
