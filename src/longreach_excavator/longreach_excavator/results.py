@@ -246,7 +246,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         counted, below = resistance_at(
             self.parameters.soil, np.array([depth[k], depth[k] - moved[k].imag])
         )
-        remedy = 'take depth: surface, or lock boom and arm (held)'
+        remedy = 'take depth: surface (dig --depth surface), or lock boom and arm (held)'
         if scenario.is_driven:
             remedy = 'take mode: hydraulic and lock boom and arm (held)'
         more = f'{100.0 * (counted / below - 1.0):+.0f} %' if below > 0.0 else 'all'
