@@ -1,5 +1,5 @@
 """
-Run the tests of the tree on two cores; called by ``make test`` and ``make test-all``.
+Run the tests of the tree, for two cores; called by ``make test`` and ``make test-all``.
 
     run_tests.py [--all] [--again] [ARGUMENT OF PYTEST ...]
 
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Module -> requirement.
 NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
-PARALLEL = ['-n', '2', '--dist', 'loadfile', '--durations=20', '--durations-min=1.0']
+PARALLEL = ['--dist', 'loadfile', '--durations=20', '--durations-min=1.0']
 # An installed ROS adds these plugins to every pytest on the machine. Longreach does not use them,
 # and with recent versions of pytest they cause an internal error.
 PLUGINS = []
@@ -46,9 +46,11 @@ def main(arguments: list[str]) -> int:
     arguments = [word for word in arguments if word not in ('--all', '--again')]
     # A later -m among the arguments replaces this one.
     quick = [] if everything else ['-m', 'not slow']
+    # Quick tests with nodes wait most of their time.
+    workers = ['-n', '2' if everything else '3']
     pytest = [sys.executable, '-m', 'pytest', *PLUGINS]
     chosen = [*quick, *paths, *arguments]
-    code = subprocess.call([*pytest, *PARALLEL, *chosen], cwd=ROOT)
+    code = subprocess.call([*pytest, *workers, *PARALLEL, *chosen], cwd=ROOT)
     if code == 1 and again:
         print('tests: those that failed, once more, one at a time:', flush=True)
         only = ['--last-failed', '--last-failed-no-failures', 'none']
