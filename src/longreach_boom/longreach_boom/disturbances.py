@@ -2,8 +2,8 @@
 Disturbances of a boom: forces, pumping, gusts, as forces at the tips of its beams.
 
 A force along a beam is entered at its tip; one that is spread over a beam by halves at its root,
-which is the tip of the beam before, and at its tip. Forces are held for 5 ms, at a value that has
-the impulse of that time. Beams of the direction e_i, angle theta_i:
+which is the tip of the beam before, and at its tip. Forces are held for 5 ms, at their mean over
+that time, a sine at its value in the middle. Beams of the direction e_i, angle theta_i:
 
 - **pumping**, concrete of mass per length m in a line along the beams, of speed v. By the balance
   of momentum its acceleration pushes each beam back by m L_i v', along the beam; the hose at the
@@ -149,12 +149,17 @@ class Gust(_Disturbance):
         self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
     ) -> np.ndarray:
         """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
-        passed = (time - self.start) / (self.end - self.start)
-        speed = self.speed * 0.5 * (1.0 - math.cos(2.0 * math.pi * passed))
-        across = -speed * np.sin(angles)
-        lengths = np.array([beam.length for beam in boom.beams])
-        push = 0.5 * _AIR * self.drag * self.width * lengths * across * np.abs(across)
+        rate = 2.0 * math.pi / (self.end - self.start)
+        ends = (min(max(time + k * hold, self.start), self.end) for k in (-0.5, 0.5))
+        # The integral of (1 - cos x)^2.
+        begun, done = (
+            1.5 * x - 2.0 * math.sin(x) + 0.25 * math.sin(2.0 * x)
+            for x in (rate * (end - self.start) for end in ends)
+        )
+        square = 0.25 * self.speed * abs(self.speed) * (done - begun) / (rate * hold)
+        lengths, across = np.array([beam.length for beam in boom.beams]), -np.sin(angles)
+        push = 0.5 * _AIR * self.drag * self.width * lengths * square * across * np.abs(across)
         halves = 0.5 * push[:, None] * np.stack([-np.sin(angles), np.cos(angles)], axis=1)
         found = halves.copy()
         found[:-1] += halves[1:]
-        return np.asarray(self.share(time, hold) * found)
+        return np.asarray(found)

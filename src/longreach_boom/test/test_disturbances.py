@@ -102,18 +102,23 @@ def test_pumping_begins_and_ends_at_rest(boom, end):
         TipForce(start=0.0513, end=0.0637, z=-1e4),
         TipForce(start=0.051, end=0.0511, z=-1e4),
         Pumping(start=0.0, end=5.0, period=0.1, gap=0.021, speed=1.4, mass_per_length=20.0),
+        Gust(start=0.0117, end=0.0623, speed=15.0),
+        Gust(start=0.0511, end=0.0529, speed=-15.0),
     ],
 )
 @pytest.mark.parametrize('hold', [0.004, 0.005])
 def test_what_is_held_has_the_impulse_of_what_acts(boom, item, hold):
-    """However the times are to those of the holds; within 0.1 s, from one rest to the next."""
+    """However the times are to those of the holds; within 0.08 s, when concrete flows."""
 
     def impulse(step):
-        times = (np.arange(round(0.1 / step)) + 0.5) * step
+        times = (np.arange(round(0.08 / step)) + 0.5) * step
         return step * sum(item.forces(boom, time, step, np.ones(4)) for time in times)
 
     if isinstance(item, TipForce):
         assert impulse(hold)[-1, 1] == pytest.approx(-1e4 * (item.end - item.start))
+    if isinstance(item, Pumping):
+        back = [-20.0 * beam.length * 1.4 * np.cos(1.0) for beam in boom.beams]
+        assert impulse(hold)[:, 0] == pytest.approx(back)
     # The thrust of the hose is taken in the middle.
     exact = impulse(1e-5)
     assert impulse(hold)[:, 0] == pytest.approx(exact[:, 0], abs=1e-9 * np.abs(exact).max())
@@ -136,13 +141,16 @@ def test_a_release_keeps_the_concrete(boom):
 def test_a_gust_pushes_across_the_beams(boom):
     """Its force is that of the drag on upright beams, none on level ones, and starts at zero."""
     gust = Gust(start=0.0, end=2.0, speed=20.0, width=0.4, drag=2.0)
-    upright = gust.forces(boom, 1.0, 1e-3, np.full(4, np.pi / 2.0))
+    upright = gust.forces(boom, 1.0, 1e-5, np.full(4, np.pi / 2.0))
     lengths = sum(beam.length for beam in boom.beams)
     # Half of the first beam's share is carried by joint 1.
     drag = 0.5 * 1.25 * 2.0 * 0.4 * 20.0**2 * (lengths - 0.5 * boom.beams[0].length)
     assert upright[:, 0].sum() == pytest.approx(drag)
     assert np.abs(gust.forces(boom, 1.0, 1e-3, np.zeros(4))).max() == 0.0
-    assert np.abs(gust.forces(boom, 0.0, 1e-3, np.full(4, np.pi / 2.0))).max() == 0.0
+    assert np.abs(gust.forces(boom, -5e-4, 1e-3, np.full(4, np.pi / 2.0))).max() == 0.0
+    assert gust.forces(boom, 1.0, 3.0, angles := np.ones(4)) == pytest.approx(
+        0.375 * 2.0 / 3.0 * gust.forces(boom, 1.0, 1e-5, angles)
+    )
 
 
 @pytest.mark.parametrize('sample_time', [0.005, 0.003])
