@@ -249,6 +249,8 @@ def project(camera: PinholeCamera, points: np.ndarray) -> np.ndarray:
 
 def back_project(camera: PinholeCamera, pixel: np.ndarray) -> np.ndarray:
     """Return the rays (3, n) with z = 1 through pixels (2, n)."""
+    if pixel.size == 0:  # A plain background has no edges; OpenCV gives None.
+        return np.zeros((3, 0))
     steps = cv2.TERM_CRITERIA_COUNT, 15, 0.0
     rays = cv2.undistortPointsIter(pixel.T.copy(), *_lens(camera), None, None, steps)
     return np.stack([*rays.reshape(-1, 2).T, np.ones(rays.shape[0])]).reshape(3, *pixel.shape[1:])
