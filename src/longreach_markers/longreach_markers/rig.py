@@ -67,11 +67,11 @@ class MountedCamera:
         """Return the time from the exposure of the middle row to that of a row [s]."""
         return self.line_time * (v - 0.5 * (self.camera.height - 1.0))
 
-    def resized(self, camera: Camera, factor: float) -> MountedCamera:
-        """Return the camera for images resized by a factor, with their intrinsics."""
+    def scaled(self, factor: float) -> MountedCamera:
+        """Return the camera for images resized by a factor."""
         return dataclasses.replace(
             self,
-            camera=camera,
+            camera=self.camera.scaled(factor),
             calibration_deviation=self.calibration_deviation * factor,
             line_time=self.line_time / factor,
         )
@@ -238,10 +238,7 @@ class Rig:
         """Return the rig for images resized by a factor, as :meth:`Camera.scaled`."""
         if factor == 1.0:
             return self
-        cameras = {
-            side: mounted.resized(mounted.camera.scaled(factor), factor)
-            for side, mounted in self.cameras.items()
-        }
+        cameras = {side: mounted.scaled(factor) for side, mounted in self.cameras.items()}
         markers = [marker.scaled(factor) for marker in self.markers]
         for k, marker in enumerate(markers):
             for side, mounted in cameras.items():

@@ -30,15 +30,14 @@ from node_scene import CAMERA, NAMES, SIDES, motion, rig, words
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rig_files import write_rig
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image
-from small_path import placed, with_camera
+from sensor_msgs.msg import CompressedImage, Image
+from small_path import with_camera
 from std_msgs.msg import Header
 from test_bag_files import packed_message, truth_message
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import Camera
 from longreach_markers.rig import (
     Body,
     MarkerOnBody,
@@ -142,9 +141,6 @@ class Tracker:
         self._cameras = {
             side: b.publisher(kind, f'{side}/image_raw{topic}', qos.IMAGES) for side in sides
         }
-        self._infos = {
-            side: b.publisher(CameraInfo, f'{side}/camera_info', qos.IMAGES) for side in sides
-        }
 
     def send(self, taken: list[Shot]) -> None:
         for shot in taken:
@@ -157,10 +153,6 @@ class Tracker:
         # More than what waits in a queue would get lost.
         if camera.get_subscription_count():
             self.bench.until(lambda: intake.heard != before, 'image')
-
-    def send_info(self, side: str, camera: Camera) -> None:
-        message = conversions.camera_to_info(camera, Time(), f'{side}_camera_optical')
-        self._infos[side].publish(message)
 
     def heard(self, count: int) -> None:
         self.bench.until(lambda: len(self.markers) >= count, f'estimates of {count} pairs')
@@ -532,104 +524,6 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tracker.markers[-1].estimates[0].cameras == 3
 
 
-# --- calibration by topic --------------------------------------------------------------------
-
-
-def test_intrinsics_come_from_the_topic(start: Start, tmp_path: Path) -> None:
-    # The rig has another focal length than the cameras have.
-    own = rig()
-    for side in SIDES:
-        own = with_camera(own, side, camera=CAMERA.replace(fx=420.0))
-    tracker = start(own, calibration='topic', lossless='true')
-    taken = shots(4)
-    # Images that come before their camera_info wait for it.
-    tracker.send(taken[:2])
-    for side in SIDES:
-        tracker.send_info(side, CAMERA)
-    tracker.bench.settle()
-    tracker.send(taken[2:])
-    tracker.heard(4)
-    assert str(tracker.markers) == str(by_library(taken, tmp_path)[1])
-
-
-@pytest.mark.parametrize('how', ['late', 'changed', 'of another size'])
-def test_tracks_go_on_with_other_intrinsics(start: Start, how: str) -> None:
-    """Also where each marker has moved to another one's position at the start."""
-    first = np.array([[-0.7, 0.0, 1.0], [0.0, 0.0, 1.0]])
-
-    def moving(time: float) -> tuple[np.ndarray, np.ndarray]:
-        shift = np.array([0.7 * min(time / 0.4, 1.0), 0.0, 0.0])
-        return first + shift, 0.0 * first
-
-    own = placed(rig(), first)
-    for side in SIDES:
-        own = with_camera(own, side, line_time=1e-5, calibration_deviation=0.1)
-    told = {'calibration': 'topic', 'lossless': 'true', 'start_window': 20.0, 'timeout': 0.2}
-    tracker = start(own, **told)
-    sides = SIDES[:1] if how == 'late' else SIDES
-    for side in sides:
-        tracker.send_info(side, CAMERA)
-    tracker.bench.settle()
-    tracker.send(shots(7, sides=sides, own=own, motion=moving))
-    tracker.heard(3)
-    if how == 'late':
-        tracker.send_info('right', CAMERA)
-    elif how == 'changed':
-        tracker.send_info('left', CAMERA.replace(fx=CAMERA.fx + 0.01))
-    else:
-        own = own.scaled(1.5)
-        for side in SIDES:
-            tracker.send_info(side, CAMERA.scaled(1.5))
-        for side in SIDES:
-            tracker.says(f'camera_info of {side} has 480 x 360 px, the rig 320 x 240 px')
-            known = tracker.node._tracker.intake.cameras()[side]
-            for what in ('line_time', 'calibration_deviation'):
-                assert getattr(known, what) == pytest.approx(getattr(own.cameras[side], what))
-    if how != 'late':
-        tracker.says('camera_info of left has changed: tracking continues')
-    tracker.bench.settle()
-    tracker.send(shots(3, first=7, own=own, motion=moving))
-    tracker.bench.until(lambda: nanoseconds_of(tracker.markers[-1].header.stamp) == 9 * PERIOD)
-    for one, place in zip(tracker.markers[-1].estimates, moving(1.0)[0], strict=True):
-        assert (one.status, one.cameras) == (0, 3)
-        assert abs(one.triangulated.x - place[0]) < 5e-3
-
-
-def test_time_that_goes_back_with_other_intrinsics_is_noticed(start: Start) -> None:
-    tracker = start(calibration='topic', lossless='true')
-    for side in SIDES:
-        tracker.send_info(side, CAMERA)
-    tracker.send(shots(3, first=100))
-    tracker.heard(3)
-    for side in SIDES:
-        tracker.send_info(side, CAMERA.replace(fx=CAMERA.fx + 0.01))
-        tracker.says(f'camera_info of {side} has changed')
-    tracker.send(shots(3))
-    tracker.says('time went back to 0.')
-    tracker.heard(6)
-    tracker.are_at(tracker.markers, 2e-3)
-
-
-def test_camera_infos_that_cannot_be_used_are_said(start: Start) -> None:
-    tracker = start(calibration='topic', lossless='true')
-    message = conversions.size_to_info(320, 240, Time(), 'left_camera_optical')
-    tracker._infos['left'].publish(message)
-    tracker.says('camera_info of left has k = 0')
-    tracker.send(shots(8, sides=('left',)))
-    tracker.says('no valid camera_info of left received yet')
-    for side in SIDES:
-        tracker.send_info(side, CAMERA if side == 'left' else CAMERA.scaled(0.5))
-    tracker.bench.settle()
-    tracker.send(shots(4, first=8))
-    tracker.says('allowed by camera_info for right: 160 x 120 px; calibrate the camera')
-    tracker.bench.until(lambda: tracker.markers)
-    assert tracker.markers[-1].estimates[0].cameras == MarkerEstimate.LEFT
-    tracker.send_info('right', CAMERA)
-    tracker.bench.settle()
-    tracker.send(shots(2, first=13))
-    tracker.bench.until(lambda: tracker.markers[-1].estimates[0].cameras == 3)
-
-
 # --- initialisation --------------------------------------------------------------------------
 
 
@@ -724,7 +618,6 @@ def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
         # A given pixel is too small then.
         (TrackerNode, {'scale': 0.5}, r'scale = 0\.5: .* radius 3\.5 px'),
         (TrackerNode, {'frame_id': '/'}, "frame_id = '/', allowed: the name of a frame"),
-        (SimulatedNode, {'calibration': 'topic'}, r'allowed in one process .*: rig'),
     ],
 )
 def test_what_cannot_be_is_refused(

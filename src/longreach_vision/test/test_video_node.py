@@ -25,7 +25,7 @@ from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_vision.ros import video_feed
 from longreach_vision.ros.conversions import (
-    camera_info_to_camera,
+    camera_to_info,
     image_to_gray,
 )
 from longreach_vision.ros.video_node import VideoNode
@@ -101,7 +101,9 @@ def test_a_folder(folder: Path, calibration: Path, pace: str, profile: QoSProfil
     assert {m.header.frame_id for m in (*images, *infos)} == {'left_optical'}
     assert stamps(images) == stamps(infos)
     assert set(np.diff(stamps(images))) == {10_000_000}
-    assert camera_info_to_camera(infos[0], 'left') == read_camera(calibration)
+    header = infos[0].header
+    camera = read_camera(calibration)
+    assert infos[0] == camera_to_info(camera, header.stamp, header.frame_id)
 
 
 def test_compressed_images_for_who_asks_for_them(folder: Path) -> None:
@@ -135,7 +137,9 @@ def test_sources_by_name_are_cameras_of_their_own(
         tests.until(lambda: len(reports) >= 3, 'diagnostics of each camera')
     assert [len(found) for found in images.values()] == [5, 5, 1]
     assert images['top'][0].header.frame_id == 'yard/top_camera_optical'
-    assert camera_info_to_camera(infos[0], 'left') == read_camera(calibration)
+    header = infos[0].header
+    camera = read_camera(calibration)
+    assert infos[0] == camera_to_info(camera, header.stamp, header.frame_id)
     names = [report.status[0].name for report in reports]
     assert {'video: left', 'video: right', 'video: top'} <= set(names)
     assert f'end of {short} after 1 images' in capfd.readouterr().err

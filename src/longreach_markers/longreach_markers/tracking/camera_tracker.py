@@ -64,26 +64,15 @@ class CameraTracker:
         self.time = -math.inf
         self.tracks: dict[str, Track] = {}
         self._part = 0
-        self._camera = rig.cameras[name].camera
         self.use(rig)
 
     def use(self, rig: Rig) -> None:
-        """Continue with other parameters and intrinsics; tracks are kept."""
+        """Continue with other parameters; tracks are kept."""
         self.mounted, self.parameters = rig.cameras[self.name], rig.tracking
-        before, camera = self._camera, self.mounted.camera
-        self._camera, self.appearance = camera, Appearance(self.mounted, rig)
+        self._camera = camera = self.mounted.camera
+        self.appearance = Appearance(self.mounted, rig)
         self._view: dict[str, Any] = {'camera': camera, 'normal_cam': rig.normal_cam(self.name)}
         self.motion = ImageMotion(camera, rig.tracking)
-        if (camera.width, camera.height) == (before.width, before.height):
-            return
-        for name, track in list(self.tracks.items()):
-            # In images of another size, markers are on the same rays.
-            ray = before.undistort(track.state[:2], strict=False)
-            center = camera.project(np.append(ray, 1.0), strict=False)
-            del self.tracks[name]
-            if np.isfinite(center).all():
-                self.expect(name, center, np.zeros(2), track.time, rig.tracking.start_window)
-                self.tracks[name].doubt = track.doubt
 
     def predict(self, name: str, time: float) -> Prediction:
         """Return the predicted position of a marker at a time [s]; InputError if untracked."""

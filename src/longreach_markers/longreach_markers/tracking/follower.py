@@ -179,22 +179,20 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
     yield from pairs.finish()
 
 
-def size_error(
-    image: np.ndarray, camera: Camera, name: str, *, where: str = 'the rig', scale: float | None
-) -> str:
+def size_error(image: np.ndarray, camera: Camera, name: str, *, scale: float | None) -> str:
     """Describe a mismatch between the size of an image and its camera, and the remedy."""
     height, width = image.shape
     ratio = width / camera.width
     remedy = 'calibrate the camera at the image size in use'
     # A resized image has the same aspect ratio.
-    is_resized = where == 'the rig' and abs(height / ratio - camera.height) < 2.0
+    is_resized = abs(height / ratio - camera.height) < 2.0
     change = f'multiply the scale by {ratio:.6g}'
     if scale is not None:
         change = f'set scale to {scale * ratio:.6g}'
     if is_resized and (scale is None or scale * ratio <= 1.0):
         remedy = f'if images were resized, {change}, otherwise {remedy}'
     return (
-        f'image has {width} x {height} px, allowed by {where} for {name}: {camera.width} x'
+        f'image has {width} x {height} px, allowed by the rig for {name}: {camera.width} x'
         f' {camera.height} px; {remedy}'
     )
 

@@ -256,16 +256,11 @@ class ImagePairs(Generic[Picture]):
             sets.append(ready)
         return sets
 
-    def drop(self) -> None:
-        """Drop waiting images; times stay, so that others are still seen to go back."""
+    def clear(self) -> None:
+        """Clear waiting images and times."""
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.leave_out()
-
-    def clear(self) -> None:
-        """Clear waiting images and times."""
-        self.drop()
-        for queue in self._queues.values():
             queue.clear()
         self._newest = None
 

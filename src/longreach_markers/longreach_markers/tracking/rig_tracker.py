@@ -88,11 +88,7 @@ class RigTracker:
         self._missing: dict[str, str] = {}
 
     def use(self, rig: Rig) -> None:
-        """Continue with other parameters and intrinsics; tracks are kept."""
-        known = self.rig.cameras
-        if any(one.camera != known[side].camera for side, one in rig.cameras.items()):
-            self._merger = PlaneMerger(rig.cameras)
-            self._squares.clear()
+        """Continue with other parameters; tracks are kept."""
         self.rig = rig
         for tracker in self.trackers.values():
             tracker.use(rig)

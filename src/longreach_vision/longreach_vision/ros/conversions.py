@@ -24,7 +24,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import MODELS, Camera
+from longreach_markers.camera.model import Camera
 from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.images import BitDepth, to_gray, to_message_fields
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
@@ -87,48 +87,6 @@ def array_to_image(
 
 
 # --- cameras ---------------------------------------------------------------------------------
-
-
-def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
-    """Return the intrinsics of a camera_info."""
-    topic = f'camera_info of {name}'
-    if not all(math.isfinite(value) for value in (*message.k, *message.d)):
-        raise InputError(f'{topic} has numbers that are not finite; calibrate the camera again')
-    if not any(message.k):
-        raise InputError(
-            f'{topic} has k = 0: the camera is not calibrated; give its driver a calibration file'
-        )
-    k = message.k.tolist()
-    if k[1] or k[3] or k[6:] != [0.0, 0.0, 1.0]:
-        raise InputError(f'{topic} has k = {k}, allowed: [fx, 0, cx, 0, fy, cy, 0, 0, 1]')
-    if max(message.binning_x, message.binning_y) > 1:
-        raise InputError(
-            f'{topic} has binning {message.binning_x} x {message.binning_y}, allowed: 0 or 1;'
-            ' calibrate the camera with the binning that it is used with'
-        )
-    roi = message.roi
-    offset = bool(roi.x_offset or roi.y_offset)
-    if offset or roi.width not in (0, message.width) or roi.height not in (0, message.height):
-        raise InputError(
-            f'{topic} has a region of interest of {roi.width} x {roi.height} px at'
-            f' ({roi.x_offset}, {roi.y_offset}), allowed: the whole image'
-        )
-    # Some drivers leave the model empty if there is no distortion.
-    model = message.distortion_model or ('' if any(message.d) else MODELS[0])
-    try:
-        return Camera(
-            name=name,
-            width=message.width,
-            height=message.height,
-            fx=k[0],
-            fy=k[4],
-            cx=k[2],
-            cy=k[5],
-            model=model,
-            distortion=tuple(message.d),
-        )
-    except InputError as error:
-        raise InputError(f'{topic}: {error}') from error
 
 
 def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:

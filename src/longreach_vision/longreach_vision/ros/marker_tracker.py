@@ -18,7 +18,7 @@ from rclpy.node import Node
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import TRACKED, Observation
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers.rig import load_rig
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.diagnostics import TrackingReport
 from longreach_markers.tracking.follower import Follower, warm_up
@@ -60,9 +60,7 @@ class MarkerTracker:
             raise InputError(f'{settings.rig}, scale = {settings.scale:g}: {error}') from error
         self.cameras = tuple(self._rig.cameras)
         self._publishers = TrackerPublishers(node, settings, self._rig)
-        self.intake = ImageIntake(
-            node, settings, self._rig, self._warn, self._count, self._add, self._on_change
-        )
+        self.intake = ImageIntake(node, settings, self._rig, self._warn, self._count, self._add)
         self._topics = self.intake.topics
         topics = (publisher.topic_name for publisher in self._publishers.results)
         node.get_logger().info(
@@ -99,7 +97,7 @@ class MarkerTracker:
         tracking = settings.tracking.scaled(settings.scale)
         self._rig = dataclasses.replace(self._rig, tracking=tracking)
         if self._follower is not None:
-            self._follower.tracker.use(self._known_rig())
+            self._follower.tracker.use(self._rig)
         self._pairs.tolerance = seconds_to_nanoseconds(tracking.gap)
         self._report.change(tracking.gap, settings.latency)
 
@@ -119,19 +117,6 @@ class MarkerTracker:
         """Return whether images are not subscribed to yet, because subscribers are missing."""
         is_late = time.monotonic() - self._born > self._settings.start_timeout
         return not (is_late or self.has_recorders())
-
-    def _known_rig(self) -> Rig:
-        """Return the rig with the current intrinsics."""
-        return dataclasses.replace(self._rig, cameras=self.intake.cameras())
-
-    def _on_change(self, is_known: bool) -> None:
-        """Continue with new intrinsics of a camera; images waiting are of the old ones."""
-        if is_known:
-            self._pairs.drop()
-        if self._follower is not None:
-            self._follower.tracker.use(self._known_rig())
-            self._judge = CameraJudge(self._known_rig(), time.monotonic())
-            self._latest.clear()
 
     def _count(self, camera: str, good: bool) -> None:
         """Count an image, and whether it can be used."""
@@ -185,9 +170,8 @@ class MarkerTracker:
             self._shown = shown
             self._publishers.show_cameras(self._rig, images.stamp, shown)
         if self._follower is None:
-            rig = self._known_rig()
-            self._follower = Follower(rig)
-            self._judge = CameraJudge(rig, time.monotonic())
+            self._follower = Follower(self._rig)
+            self._judge = CameraJudge(self._rig, time.monotonic())
             self._latest.clear()
         arrays = images.with_images({name: one.image for name, one in images.images.items()})
         self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})

@@ -84,11 +84,6 @@ class CameraNodeParameters(RigParameters, ImageParameters):
 class TrackerParameters(RigParameters, TrackingParameters):
     """Parameters of the tracker node; those of the tracking are the rig's unless given."""
 
-    calibration: str = choice(
-        "source of the intrinsics: the rig's files, or camera_info; poses are those of the rig",
-        ('rig', 'topic'),
-        default='rig',
-    )
     transport: str = choice(
         'images that are subscribed to: CAMERA/image_raw, or CAMERA/image_raw/compressed',
         ('raw', 'compressed'),

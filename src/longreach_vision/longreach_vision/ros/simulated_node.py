@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.marker_tracker import MarkerTracker
 from longreach_vision.ros.node_parameters import (
@@ -19,14 +18,6 @@ from longreach_vision.ros.node_parameters import (
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulatedParameters(CameraNodeParameters, TrackerParameters):
     """Parameters of simulated cameras and tracker."""
-
-    def check(self) -> None:
-        """Raise InputError for calibration = camera_info, which one process does not have."""
-        super().check()
-        if self.calibration != 'rig':
-            raise InputError(
-                f'calibration = {self.calibration!r}, allowed in one process with the cameras: rig'
-            )
 
 
 class SimulatedNode(CameraNode):

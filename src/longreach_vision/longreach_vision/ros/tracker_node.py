@@ -10,7 +10,7 @@ from functools import partial
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from sensor_msgs.msg import CompressedImage, Image
 
 from longreach_markers.io.images import keep_freed_memory
 from longreach_node import qos
@@ -58,10 +58,8 @@ class TrackerNode(Node):
         )
 
     def _subscribe(self, camera: str, profile: QoSProfile) -> None:
-        """Subscribe to the topics of one camera."""
-        intake = self._tracker.intake
-        info, image = partial(intake.on_info, camera), partial(intake.on_image, camera)
-        self.create_subscription(CameraInfo, f'{camera}/camera_info', info, profile)
+        """Subscribe to the images of one camera."""
+        image = partial(self._tracker.intake.on_image, camera)
         topic = f'{camera}/image_raw'
         if self._settings.transport == 'compressed':
             self.create_subscription(CompressedImage, f'{topic}/compressed', image, profile)
