@@ -55,12 +55,12 @@ class Evaluation(NamedTuple):
     force_map: np.ndarray  # (n, N)
 
 
-def derive(model: Model, form: str = 'reduced', as_printed: bool = False, **options: Any) -> Any:
+def derive(model: Model, form: str = 'reduced', as_printed: bool = False) -> Any:
     """Return the Equations of a model, ``form`` 'reduced' or 'trace'."""
     from longreach_symbolic.equations import reduced
     from longreach_symbolic.trace import trace
 
-    return {'reduced': reduced, 'trace': trace}[form](model, as_printed, **options)
+    return {'reduced': reduced, 'trace': trace}[form](model, as_printed)
 
 
 def evaluate(
@@ -84,11 +84,12 @@ def evaluator(
     links: Links, form: str = 'reduced', as_printed: bool = False
 ) -> Callable[[np.ndarray, np.ndarray], Evaluation]:
     """Return the function of :func:`evaluate` for arrays q and rates, to call more than once."""
-    from longreach_symbolic.code import as_python
+    from longreach_symbolic.code import as_python, parts_of
 
     equations = derive(model_of(links, 'none'), form, as_printed)
     namespace: dict[str, Any] = {}
-    exec(compile(as_python(equations, cse=False), '<links>', 'exec'), namespace)
+    text = as_python(equations, parts_of(equations, cse=False))
+    exec(compile(text, '<links>', 'exec'), namespace)
     # Adding 0 makes 0 of -0.
     return lambda q, rates: Evaluation(*(p + 0.0 for p in namespace['equations'](q, rates)))
 

@@ -1,5 +1,5 @@
 """
-Equations as formulas: LaTeX and Markdown.
+Equations as formulas: LaTeX.
 
 The matrices are those of the paper's (33): M with the blocks M_theta,theta, M_theta,f and M_ff,
 the velocity terms H, gravity C and stiffness K, forces F. Abbreviations stand before them.
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import sympy
 from sympy.printing.latex import LatexPrinter
 
-from longreach_symbolic.code import description
 from longreach_symbolic.equations import Definition, Equations, reduced
 
 # What formulas of the reduced form abbreviate: constants of links, moments, pairs of links.
@@ -59,7 +58,7 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
         return rf'{mantissa} \cdot 10^{{{int(exponent)}}}' if exponent else mantissa
 
 
-def as_latex(equations: Equations, cse: bool = True) -> str:
+def as_latex(equations: Equations) -> str:
     """Return a document of LaTeX that needs amsmath only."""
     lines = [
         r'\documentclass{article}',
@@ -69,7 +68,7 @@ def as_latex(equations: Equations, cse: bool = True) -> str:
         r'\begin{document}',
         r'\raggedright',
     ]
-    for block in _blocks(equations, cse):
+    for block in _blocks(equations):
         if block.formulas:
             lines += [r'\begin{align*}', ' \\\\\n'.join(block.formulas), r'\end{align*}']
         else:
@@ -77,21 +76,9 @@ def as_latex(equations: Equations, cse: bool = True) -> str:
     return '\n'.join([*lines, r'\end{document}']) + '\n'
 
 
-def as_markdown(equations: Equations, cse: bool = True) -> str:
-    """Return the formulas as Markdown with LaTeX between dollar signs."""
-    lines = ['# Equations of motion', '', '```', *description(equations), '```', '']
-    for block in _blocks(equations, cse):
-        if block.formulas:
-            inner = ' \\\\\n'.join(block.formulas)
-            lines += ['', '$$', r'\begin{aligned}', inner, r'\end{aligned}', '$$', '']
-        else:
-            lines.append(block.text)
-    return '\n'.join(lines).rstrip() + '\n'
-
-
-def _blocks(equations: Equations, cse: bool) -> Iterator[_Block]:
+def _blocks(equations: Equations) -> Iterator[_Block]:
     """Yield what a document consists of."""
-    if cse and equations.form == 'reduced':
+    if equations.form == 'reduced':
         kinds = _ABBREVIATED | (_OF_MANY if equations.model.count >= _MANY else set())
         equations = reduced(equations.model, equations.as_printed, kinds)
     printer = _Printer({'symbol_names': _names(equations), 'mul_symbol': None})
