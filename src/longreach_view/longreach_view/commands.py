@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import re
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,7 @@ PORT = 8080
 _MOST_BAGS = 2
 # With the simulated boom, and at a rate that a laptop can do beside a browser.
 _USUAL = {'vision': ('boom:=true', 'scale:=0.5', 'frame_rate:=5.0')}
-# All machines, with scenarios that begin again, one of them with the clock. The first four start
-# at once.
+# All machines, one of them with the clock. The first four start at once.
 DEMO = (
     ('boom', 'scenario:=wave'),
     ('excavator', 'scenario:=cycle', 'publish_clock:=false', 'operator:=false'),
@@ -46,6 +46,8 @@ DEMO = (
     ),
     ('crane', 'scenario:=task_b', 'publish_clock:=false'),
 )
+# How long their scenarios last [s], which begin again then.
+DURATIONS = {'boom': 36.0, 'excavator': 12.0, 'harvester': 40.0, 'crane': 60.0}
 _HIGHEST_PORT = 65535
 
 
@@ -133,24 +135,23 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             from longreach_view.view_node import LiveSource
 
-            source = LiveSource(started, started.durations() if arguments.demo else None)
+            source = LiveSource(started, DURATIONS if arguments.demo else {})
             resources.callback(source.close)
-        length, begin = (replay.length, replay.begin) if bags else (0.0, 0.0)
-        page = Page(server, length, started.scenarios(), started.numbers(), begin)
+        page = Page(server, replay.length, replay.begin) if bags else Page(server)
         _announce(arguments, server.get_port(), token)
         # Of a recording all is kept, so that any time may be shown in charts.
         world = World(numeric_fields, replay.count) if bags else World(numeric_fields)
-        run_view(source, page, world, stop)
-    return 0
+        run_view(source, page, world, lambda: stop() or started.failure != 0)
+    return started.failure
 
 
-def _subject(arguments: argparse.Namespace) -> tuple[list[Path], list[list[str]]]:
+def _subject(arguments: argparse.Namespace) -> tuple[list[Path], Sequence[Sequence[str]]]:
     """Return the recordings to play, and the launches to start."""
     words = arguments.what
     if arguments.demo:
         if words:
             raise InputError(f'--demo together with {words[0]}; give one of them')
-        return [], [list(launch) for launch in DEMO]
+        return [], DEMO
     if not words:
         return [], []
     if Path(words[0]).exists() and not words[0].endswith('.xml'):

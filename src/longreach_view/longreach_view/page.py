@@ -46,8 +46,6 @@ _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
 _DISCARD = 3.0
 _DASH = (4, 4)
-# Numbers for the next run: label and hint.
-_NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
 # Colours of stress from none to the largest, as drawings have them [MPa]; forces [kN] that arrows
 # of 1 m show, by the name of a robot description.
 STRESS, STRESS_COLOURS = 355, ('#296bc7', '#40ad61', '#f5cc26', '#d61f1f')
@@ -96,18 +94,9 @@ class Page:
     The page of a server.
 
     ``length`` is that of a replay [s], 0: live; ``begin`` is the time at its beginning.
-    ``scenarios`` are the choices for a restart of the machine that was launched, empty: none was;
-    ``numbers`` are further arguments of a restart.
     """
 
-    def __init__(
-        self,
-        server: Any,
-        length: float = 0.0,
-        scenarios: Sequence[str] = (),
-        numbers: Mapping[str, float] | None = None,
-        begin: float = 0.0,
-    ) -> None:
+    def __init__(self, server: Any, length: float = 0.0, begin: float = 0.0) -> None:
         self.server, self.scene = server, Scene(server)
         self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         server.gate.opened = lambda charts: self._ask('', 'charts', charts)
@@ -143,7 +132,7 @@ class Page:
         if length:
             self._add_replay(length)
         else:
-            self._add_transport(scenarios, numbers or {})
+            self._add_transport()
         tabs = gui.add_tab_group()
         self._charts_tab = tabs.add_tab('Charts')
         self._controls_tab = None if length else tabs.add_tab('Controls')
@@ -179,8 +168,8 @@ class Page:
         """Put a request into the queue."""
         self.requests.put(Request(machine, name, value))
 
-    def _add_transport(self, scenarios: Sequence[str], numbers: Mapping[str, float]) -> None:
-        """Add pause, resume, step, reset, and restart."""
+    def _add_transport(self) -> None:
+        """Add pause, resume, step and reset."""
         gui: Any = self.server.gui
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
         group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in _TRANSPORT))
@@ -188,20 +177,6 @@ class Page:
         self._on_click(
             group, lambda event: self._ask(self._whom.value, event.target.value.lower())
         )
-
-        if scenarios:
-            choice = gui.add_dropdown('Scenario', tuple(scenarios))
-            fields = {
-                name: gui.add_number(_NUMBERS[name][0], value, min=0.0, hint=_NUMBERS[name][1])
-                for name, value in numbers.items()
-            }
-            button = gui.add_button('Restart with this scenario', color='gray')
-
-            def restart(_: Any) -> None:
-                given = {name: f'{field.value:g}' for name, field in fields.items()}
-                self._ask('', 'restart', {'scenario': choice.value, **given})
-
-            self._on_click(button, restart)
 
     def _add_replay(self, length: float) -> None:
         """Add time, play, speed and loop of a replay."""

@@ -234,11 +234,8 @@ class LiveSource(Source):
         return heard > own and time.monotonic() - heard < _OTHERS
 
     def handle(self, request: Request, world: World, now: float) -> None:
-        """Call a service, send a set point, move a valve, restart."""
-        if request.name == 'restart':
-            if self._started is not None:
-                self._started.restart(request.value)
-        elif request.name in _TRANSPORT:
+        """Call a service, send a set point, move a valve."""
+        if request.name in _TRANSPORT:
             machines = world.machines if request.machine == ALL else [request.machine]
             for machine in machines:
                 service = f'/{machine}/plant/{request.name}'.replace('//', '/')

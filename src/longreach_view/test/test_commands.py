@@ -19,6 +19,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from test_replay import crane_bag
 
+from longreach_dynamics.parameters import load_yaml
+from longreach_dynamics.resources import share_directory
 from longreach_node.testing import bench
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import DEADLINE, Outcome
@@ -90,28 +92,11 @@ def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
         assert notes() == [said]
 
 
-def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(
-    monkeypatch, tmp_path
-):
-    begun = []
-    monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(list(words)))
-    boom = launch_files.Started([['boom', 'record:=bag']])
-    own, *others = boom.scenarios()
-    assert own == 'load_release'
-    assert {'hold', 'wave'} <= {*others}
-    assert others == sorted(others)
-    assert boom.numbers() == {}
-    excavator = launch_files.Started([['excavator', 'scenario:=free_swing', 'cohesion:=9e3']])
-    assert excavator.scenarios()[0] == 'free_swing'
-    assert excavator.numbers() == {'cohesion': 9000.0}
-    (tmp_path / 'bag_2').mkdir()
-    again = launch_files.Started([['boom', f'record:={tmp_path}/bag', 'scenario:=hold']])
-    again._processes = [SimpleNamespace(poll=lambda: 0)]
-    again.restart({'scenario': 'wave'})
-    again.follow()
-    assert begun[-1] == ['boom', f'record:={tmp_path}/bag_3', 'scenario:=wave']
-    several = launch_files.Started([['boom'], ['crane']])
-    assert (several.scenarios(), several.numbers()) == ((), {})
+def test_it_ends_as_a_launch_that_fails():
+    words = [*COMMAND, 'boom', 'scenario:=nix', '--port', '0']
+    done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert done.returncode == 2, done.stderr
+    assert 'nix' in done.stderr
 
 
 def test_launches_after_the_fourth_start_when_those_before_are_heard(monkeypatch):
@@ -152,13 +137,14 @@ def test_a_recording_needs_no_network(tmp_path):
         assert given.offline(given) is offline
 
 
-def test_scenarios_of_the_demonstration_begin_again(monkeypatch):
+def test_scenarios_of_the_demonstration_begin_again():
     """Each machine has a scenario that ends; it is reset then, once."""
-    monkeypatch.setattr(launch_files, '_launch', lambda _: SimpleNamespace(poll=lambda: None))
-    durations = launch_files.Started(commands.DEMO).durations()
-    assert set(durations) == {'crane', 'boom', 'excavator', 'harvester'}
-    loaded = launch_files.Started([('boom', 'scenario:=wave_loaded')]).durations()
-    assert loaded == {'boom': durations['boom']}, 'that of its base'
+    directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+    for name, *words in commands.DEMO:
+        if name in commands.DURATIONS:
+            scenario = words[0].removeprefix('scenario:=')
+            file = directory / f'{"" if name == "crane" else name + "_"}{scenario}.yaml'
+            assert load_yaml(file)['duration'] == commands.DURATIONS[name]
     world, resets = World(numeric_fields), []
 
     def reset(_, response):
