@@ -14,7 +14,7 @@ from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
-from longreach_vision.io.rendered_files import render_sequence
+from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook

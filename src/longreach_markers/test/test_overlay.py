@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_rig import seen_at
+from small_rig import seen_at, small_rig
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.overlay import COLOURS, draw, side_by_side
+from longreach_markers.io.overlay import COLOURS, draw, draw_cameras, side_by_side
 
 GREY = np.full((240, 320), 90, dtype=np.uint8)
 
@@ -83,6 +83,14 @@ def test_side_by_side():
     assert (both[:, :6] == 10).all()
     assert (both[:3, 6:] == 20).all()
     assert (both[3, 6:] == 0).all()
+
+
+def test_a_camera_without_an_image_is_black():
+    cameras, image = small_rig().cameras, np.full((300, 400), 90, np.uint8)
+    picture = draw_cameras(cameras, {'right': image}, {'right': 0.1}, {}, 200.0)
+    assert picture.shape == (150, 400, 3)
+    assert not picture[75:, :200].any()
+    assert (picture[75:, 200:] == 90).all()
 
 
 def test_what_is_no_image():

@@ -14,7 +14,7 @@ from test_camera_simulator import AHEAD, PINHOLE, RING
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_vision.io.rendered_files import render_sequence
+from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook, Scene

@@ -12,7 +12,7 @@ from small_rig import small_rig
 
 from longreach_dynamics.tables import read_table
 from longreach_vision.commands import simulation_commands
-from longreach_vision.io import rendered_files
+from longreach_vision.io import picture_files
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.sequences import drawn_pictures
 
@@ -62,18 +62,17 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
         for number, picture in enumerate(drawn_pictures(*arguments)):
             if number == 9:
                 # The bag and the pictures are there, under other names.
-                begun = ('.mcap', '.jpg', '.avi', '.png')
+                begun = ('.mcap', '.jpg', '.png')
                 assert [one for one in tmp_path.rglob('*.*') if one.suffix in begun]
                 raise kind
             yield picture
 
-    for module in (simulation_commands, rendered_files):
+    for module in (simulation_commands, picture_files):
         monkeypatch.setattr(module, 'drawn_pictures', interrupted)
     path = (scene / 'path.csv', *rendering(scene))
     out, mine = tmp_path / 'new/run', tmp_path / 'mine'
     for words in (
         ('simulate', *path, '--out', out, '--overlay', tmp_path / 'seen'),
-        ('simulate', *path, '--overlay', tmp_path / 'seen.avi', '--csv', tmp_path / 'a.csv'),
         ('render', *path, '--out', out),
     ):
         with pytest.raises(kind):

@@ -36,7 +36,7 @@ from longreach_tools.output import (
 )
 from longreach_vision.io.bag_files import BagImages, TrackWriter
 from longreach_vision.io.messages import CAMERAS, KINDS, cameras_of
-from longreach_vision.io.overlay_files import writing_overlay
+from longreach_vision.io.picture_files import writing_overlay
 from longreach_vision.io.track_table import Tracks, compare, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 

@@ -1,16 +1,28 @@
-"""Folders of pictures and videos, all of whose pictures can be read again."""
+"""Folders of pictures, complete or absent: simulated images, and overlays of tracked ones."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_markers.io.overlay import draw_cameras
+from longreach_markers.rig import Rig
+from longreach_markers.tracking.follower import Followed
+from longreach_tools.output import writing_directory
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.sequences import drawn_pictures
+
+# Largest width of one camera's part of an overlay [px].
+_WIDTH = 1226
 
 
-class Folder:
+class _Folder:
     """A new folder of pictures, which are named by number and time; ``target`` is for errors."""
 
     def __init__(self, folder: Path, target: Path, suffix: str) -> None:
@@ -26,41 +38,54 @@ class Folder:
         self._count += 1
 
 
-class Video:
-    """A new video of pictures of one shape with a rate [Hz]; ``target`` is for errors."""
+@contextlib.contextmanager
+def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], None]]:
+    """Yield a function that adds the overlay of an image pair to a new folder of pictures."""
+    if target.suffix:
+        raise InputError(
+            f'--overlay {target}, allowed: a folder of pictures; ffmpeg makes a video of them:'
+            f" ffmpeg -framerate 15 -pattern_type glob -i '{target.with_suffix('')}/*.jpg'"
+            f' {target}'
+        )
+    with writing_directory(target) as place:
+        folder = _Folder(place, target, '.jpg')
 
-    def __init__(
-        self, file: Path, target: Path, code: str, rate: float, shape: tuple[int, ...]
-    ) -> None:
-        self._file, self._target, self._shape = file, target, shape
-        self._count, is_colour = 0, len(shape) == 3
-        fourcc, size = cv2.VideoWriter.fourcc(*code), (shape[1], shape[0])
-        self._writer = cv2.VideoWriter(str(file), fourcc, rate, size, is_colour)
-        if not self._writer.isOpened():
-            raise LongreachError(
-                f'{target} cannot be written: this OpenCV has no codec {code}; use another'
-                ' extension, or a folder of pictures'
+        def write(one: Followed) -> None:
+            images, seen = one.images, one.frame.observations
+            picture = draw_cameras(
+                rig.cameras, images.images, images.times, seen, _WIDTH, one.windows
             )
+            folder.write(picture, one.frame.time)
 
-    def write(self, picture: np.ndarray) -> None:
-        """Write the next picture."""
-        # OpenCV drops pictures of another size silently.
-        if picture.shape != self._shape:
-            raise LongreachError(
-                f'{self._target}: picture of shape {picture.shape} in a video of {self._shape}'
-            )
-        self._writer.write(picture)
-        self._count += 1
+        yield write
 
-    def close(self) -> None:
-        """Close the file, and check that it is complete: writing reports no errors."""
-        self._writer.release()
-        capture, readable = cv2.VideoCapture(str(self._file), cv2.CAP_FFMPEG), 0
-        while capture.grab():
-            readable += 1
-        capture.release()
-        if readable < self._count:
-            raise LongreachError(
-                f'{self._target} cannot be written: of {self._count} images {readable} can be'
-                ' read again; is the disk full?'
-            )
+
+def render_sequence(
+    simulators: Mapping[str, CameraSimulator],
+    path: MarkerPath,
+    times: Sequence[float] | np.ndarray,
+    out_dir: str | Path,
+    delays: Mapping[str, int] | None = None,
+) -> None:
+    """
+    Render what cameras see of a path: a folder NAME each, and times.csv; delays in [ns].
+
+    Pictures are named by number and stamp [s]: 000000_0.000000000.png, ...
+    """
+    at = [float(time) for time in times]
+    late = {name: 1e-9 * (delays or {}).get(name, 0) for name in simulators}
+    if at[0] + min(late.values()) < 0.0:
+        raise InputError(
+            f'delays of {late} s and a first time of {at[0]:g} s, allowed: stamps from 0 s on;'
+            ' begin later'
+        )
+    directory = Path(out_dir)
+    with writing_directory(directory) as unfinished:
+        unfinished.mkdir()
+        folders = {
+            name: _Folder(unfinished / name, directory / name, '.png') for name in simulators
+        }
+        for picture in drawn_pictures(simulators, path, np.array(at), delays):
+            folders[picture.camera].write(picture.image, picture.stamp / 1e9)
+        rows = ''.join(f'{time!r}\n' for time in at)
+        (unfinished / 'times.csv').write_text('time\n' + rows, encoding='utf-8')
