@@ -1,4 +1,4 @@
-"""Linear models of all machines: against runs, sine sweeps, closed forms; files."""
+"""Linear models of all machines: against runs, sine sweeps, closed forms; files and reduction."""
 
 from __future__ import annotations
 
@@ -443,6 +443,32 @@ def boom_model() -> LinearModel:
     boom = load_boom()
     state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
     return linearize(smooth_model(boom, state, free=True), ['tip_force_z_4'], ['tip_z'])
+
+
+def test_a_reduced_model_responds_alike() -> None:
+    model = boom_model()
+    small = model.reduce(18)
+    assert small.A.shape == (18, 18)
+    # Rounding is no damping of what does not move.
+    assert all(pole.value == 0.0 or pole.frequency > 0.1 for pole in small.poles())
+    frequencies = np.array([0.2, 0.413, 0.9, 2.0])
+    assert small.response(frequencies) == pytest.approx(model.response(frequencies), rel=0.01)
+    with pytest.raises(InputError, match='order = 2, allowed: '):
+        model.reduce(2)
+
+
+def test_a_reduction_is_balanced_over_sizes_and_keeps_the_rate() -> None:
+    """Two lags, one of 1 kPa and one of 1 rad, which is more."""
+    A, C, D = np.diag([-1.0, -100.0]), np.diag([1e3, 1.0]), np.zeros((2, 2))
+    inputs, rest, rate = (Signal('a', '1'), Signal('b', '1')), np.zeros(2), np.array([3.0, 4.0])
+    outputs = (Signal('pressure', 'Pa'), Signal('angle', 'rad'))
+    model = LinearModel(A, -A, C, D, inputs, inputs, outputs, rest, rest, rest, rate)
+    whole, small = model.reduce(2), model.reduce(1)
+    assert whole.C @ whole.rate == pytest.approx([3e3, 4.0])
+    assert small.A.tolist() == [[pytest.approx(-100.0)]]
+    assert small.C @ small.rate == pytest.approx([0.0, 4.0])
+    # Hankel singular values of lags are half their gains, 1e-3 and 1 in their sizes.
+    assert 'off by up to 0.002 of the largest one' in small.notes[-1]
 
 
 def test_files_hold_the_model(tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ def add_linearize(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f'--{what}', type=names, metavar='NAMES', help=f'{what}, with commas (default: all)'
         )
+    parser.add_argument(
+        '--reduce', type=int, metavar='ORDER', help='balanced truncation to so many states'
+    )
     parser.add_argument('--out', type=Path, metavar='FILE', help='model as .mat or .json')
     parser.add_argument('--plot', type=Path, metavar='FILE', help='Bode figure')
     add_format(parser)
@@ -67,6 +70,8 @@ def run_linearize(
         raise InputError(f'--out {arguments.out}, allowed: a name ending in {", ".join(SUFFIXES)}')
     smooth = spec.smooth(machine, scenario, options, arguments.at, arguments.free)
     model = linearize(smooth, arguments.inputs, arguments.outputs)
+    if arguments.reduce is not None:
+        model = model.reduce(arguments.reduce)
     P, M = len(model.outputs), len(model.inputs)
     if arguments.plot is not None and P * M > _MOST_CURVES:
         raise InputError(
@@ -119,7 +124,7 @@ def run_linearize(
     )
     if arguments.out is not None:
         with writing(arguments.out) as file:
-            model.save(file)
+            model.save(file, arguments.out.suffix)
     if arguments.plot is not None:
         draw_bode(arguments.plot, model)
 
