@@ -471,6 +471,14 @@ def test_a_video_that_breaks_off(tmp_path: Path, name: str) -> None:
 # --- cameras ---------------------------------------------------------------------------------
 
 
+_CONTROLS = (
+    cv2.CAP_PROP_AUTO_EXPOSURE,
+    cv2.CAP_PROP_EXPOSURE,
+    cv2.CAP_PROP_AUTOFOCUS,
+    cv2.CAP_PROP_FOCUS,
+)
+
+
 class FakeCapture:
     """What OpenCV gives of a camera: three images, then nothing; only 32 x 24 px at 15 Hz."""
 
@@ -481,6 +489,9 @@ class FakeCapture:
             cv2.CAP_PROP_FPS: 15.0,
             cv2.CAP_PROP_FOURCC: float(cv2.VideoWriter.fourcc(*'GREY')),
         }
+        self.set_to: list[tuple[int, float]] = []
+        # What the camera has of each control: other values are not taken.
+        self.fixed: dict[int, float] = {}
         self.waited, self.age = 0.02, 0.0
         self.count = 0
         self.released = False
@@ -488,7 +499,11 @@ class FakeCapture:
     def isOpened(self) -> bool:  # noqa: N802
         return True
 
-    def set(self, *_: float) -> bool:
+    def set(self, key: int, value: float) -> bool:
+        if key in _CONTROLS:
+            self.set_to.append((key, value))
+            self.values[key] = self.fixed.get(key, value)
+            return key not in self.fixed
         return False
 
     def get(self, key: int) -> float:
@@ -538,7 +553,36 @@ def test_a_camera_that_is_pulled_out(fake: FakeCapture) -> None:
 
 
 def test_a_camera_does_what_it_is_asked_for(fake: FakeCapture) -> None:
-    source = open_source(0, capture=CaptureOptions(WIDTH, HEIGHT, 15.0, 'GREY'))
+    asked = CaptureOptions(WIDTH, HEIGHT, 15.0, exposure=0.002, pixel_format='GREY', focus=30.0)
+    assert not open_source(0, capture=asked).refused
+    # Both without automatics, and exposure in units of 0.1 ms.
+    assert fake.set_to == list(zip(_CONTROLS, (1, 20, 0, 30.0), strict=True))
+    fake.set_to.clear()
+    # A lens is locked where it is.
+    assert not open_source(0, capture=CaptureOptions(focus_lock=True)).refused
+    assert fake.set_to == [(cv2.CAP_PROP_AUTOFOCUS, 0)]
+
+
+@pytest.mark.parametrize(
+    ('options', 'fixed', 'text'),
+    [
+        ({'exposure': 0.002}, {cv2.CAP_PROP_EXPOSURE: 50.0}, '0 has 0.005 s and refuses it; its'),
+        (
+            {'exposure': 0.002},
+            {cv2.CAP_PROP_AUTO_EXPOSURE: 3.0},
+            'exposure by hand = 1, but camera',
+        ),
+        ({'focus': 30.0}, {cv2.CAP_PROP_FOCUS: 0.0}, 'focus = 30, but camera 0 has 0 and'),
+        ({'focus_lock': True}, {cv2.CAP_PROP_AUTOFOCUS: -1.0}, '= 0, but camera 0 does not have'),
+    ],
+)
+def test_a_control_that_a_camera_does_not_take_is_a_warning(
+    fake: FakeCapture, options: dict[str, Any], fixed: dict[int, float], text: str
+) -> None:
+    fake.fixed = fixed
+    source = open_source(0, capture=CaptureOptions(**options))
+    (told,) = source.refused
+    assert text in told
     assert next(iter(source)).image[12, 16] == 1
 
 
@@ -572,7 +616,7 @@ def test_a_camera_that_does_not_open(monkeypatch: pytest.MonkeyPatch, fake: Fake
 
 @pytest.mark.parametrize(
     'options',
-    [{'width': -1}, {'frame_rate': float('nan')}, {'pixel_format': 'MJPEG'}],
+    [{'width': -1}, {'frame_rate': float('nan')}, {'pixel_format': 'MJPEG'}, {'focus': -2.0}],
 )
 def test_options_that_no_camera_has(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f'{next(iter(options))} = '):

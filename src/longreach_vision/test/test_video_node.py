@@ -18,8 +18,9 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera
 from longreach_markers.camera.model import Camera
+from longreach_markers.io.camera_images import CaptureOptions
 from longreach_markers.io.source_base import Frame, ImageSource
-from longreach_node import qos
+from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_vision.ros import video_feed
@@ -322,3 +323,26 @@ def test_a_camera_that_does_not_come_back(
         node = tests.add(VideoNode)
         with pytest.raises(InputError, match=text):
             tests.until(node.done.done)
+
+
+def test_a_control_that_the_camera_did_not_take_is_said(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def open_source(*_: object, capture: CaptureOptions, **__: object) -> ImageSource:
+        asked.append(capture)
+        source = Plugged('camera 0', color=False, bits=16)
+        source.refused.append('focus = 30, but camera 0 has 0')
+        return source
+
+    monkeypatch.setattr(video_feed, 'open_source', open_source)
+    with bench(*words('video:', source='/dev/video0', focus=30.0, exposure=0.002)) as tests:
+        reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        tests.add(VideoNode)
+        tests.until(
+            lambda: reports and 'focus = 30' in reports[-1].status[0].message, 'diagnostics'
+        )
+    assert reports[-1].status[0].level == diagnostics.WARN
+    assert (asked[0].focus, asked[0].exposure, asked[0].focus_lock) == (30.0, 0.002, False)
+    assert 'focus = 30, but camera 0 has 0' in capfd.readouterr().err

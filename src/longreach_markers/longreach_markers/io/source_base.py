@@ -48,6 +48,8 @@ class ImageSource:
     """Files that are read; empty for a camera."""
     lossy = ''
     """Warning about a codec that compresses the differences between frames; empty for none."""
+    refused: list[str]
+    """Warnings about controls that a camera did not take, with what it has instead."""
     damaged: dict[str, str]
     """Pictures that could not be read so far and were left out, with the reasons."""
     numbers: Numbers | None = None
@@ -59,7 +61,7 @@ class ImageSource:
         self.name = name
         self._convert = bgr_of if color else gray_of
         self._depth = BitDepth(bits)
-        self.damaged = {}
+        self.refused, self.damaged = [], {}
         self._reader: ThreadPoolExecutor | None = None
         self._capture: Any = None
 

@@ -197,10 +197,20 @@ class VideoNodeParameters(ImageParameters):
         at_most=100_000,
     )
     height: int = _count('requested image height, likewise', unit='px', at_most=100_000)
+    exposure: float = _seconds('exposure time of a camera; 0: automatic', 0.0, at_most=10.0)
     pixel_format: str = quantity(
         "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
     )
     bits: int = _bits('pictures')
+    focus: float = quantity(
+        'position of the lens of a camera in units of the driver, without autofocus; -1: as it is',
+        at_least=-1.0,
+        at_most=1e6,
+        default=-1.0,
+    )
+    focus_lock: bool = quantity(
+        'switch the autofocus of a camera off, and leave its lens where it is', default=False
+    )
     reconnect: float = _seconds(
         'time during which connecting to a lost camera is retried, after which the node ends',
         1e6,

@@ -69,7 +69,7 @@ class VideoFeed:
     ``place`` is that of its pictures among those of all sources, as ``places_of`` returns it;
     ``beginning`` that of all files.
     ``stopped`` ends :meth:`run`. For diagnostics: ``counts``, ``waits_for`` (empty for nothing),
-    ``latest`` stamp [ns], ``notes`` on the images.
+    ``latest`` stamp [ns], ``notes`` on the images and controls that the camera ``refused``.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class VideoFeed:
         self.waits_for = 'the source'
         self.latest = 0
         self.notes: list[str] = []
+        self.refused: list[str] = []
         self._message: Image | None = None
         self._live: bool | None = None
         self._lost = math.nan
@@ -117,8 +118,10 @@ class VideoFeed:
             return error
         with source:
             self._live = source.live
-            if source.lossy:
-                self._node.get_logger().warning(source.lossy)
+            for text in (source.lossy, *source.refused):
+                if text:
+                    self._node.get_logger().warning(text)
+            self.refused = source.refused
             if not source.live:
                 self._wait_for_listeners()
             found = self._publish_all(source)
@@ -136,7 +139,10 @@ class VideoFeed:
                 settings.width or (camera.width if camera else 0),
                 settings.height or (camera.height if camera else 0),
                 settings.frame_rate,
+                settings.exposure,
                 settings.pixel_format,
+                settings.focus,
+                settings.focus_lock,
             ),
             clock=self._now,
         )

@@ -115,6 +115,8 @@ class VideoNode(Node):
             level, text = diagnostics.OK, 'publishing'
             if feed.waits_for:
                 level, text = diagnostics.WARN, f'waiting for {feed.waits_for}'
+            if feed.refused:
+                level, text = diagnostics.WARN, '; '.join([text, *feed.refused])
             report.publish(stamp_of(feed.latest), level, text, feed.counts)
 
     def _run(self, feed: VideoFeed) -> None:
