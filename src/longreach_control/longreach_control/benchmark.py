@@ -9,6 +9,7 @@ command takes effect after a delay with jitter, and a later one never before an 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -359,15 +360,10 @@ class Job(NamedTuple):
 
 
 def run_job(job: Job) -> dict[str, Any]:
-    """
-    Return the measures of a case by controller; None is not finite.
-
-    ``none`` sets what counts as settled.
-    """
+    """Return the measures of a case by controller; ``none`` sets what counts as settled."""
     # What a controller prints is no part of the results.
     with contextlib.redirect_stdout(sys.stderr):
-        found: dict[str, Any] = finite(_measured(job))
-    return found
+        return _measured(job)
 
 
 def _measured(job: Job) -> dict[str, Any]:
@@ -390,3 +386,8 @@ def _measured(job: Job) -> dict[str, Any]:
         'settled': least,
         'measures': {name: one._asdict() for name, one in found.items()},
     }
+
+
+def as_line(result: Mapping[str, Any]) -> str:
+    """Return a result as a line of JSON; what is not finite is null."""
+    return json.dumps(finite(result))

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 import math
 import runpy
@@ -17,11 +18,17 @@ from typing import Any
 import numpy as np
 
 from longreach_boom.parameters import load_boom
-from longreach_control.benchmark import CONTROLLERS, Job, run_job
-from longreach_control.cases import DISTURBANCES, POSTURES, Case, postures
+from longreach_control.benchmark import CONTROLLERS, Job, as_line, run_job
+from longreach_control.cases import DISTURBANCES, POSTURES, SEED, Case, postures
 from longreach_control.controller import DampingController
 from longreach_control.plant import Situation
-from longreach_control.results import damping_by_posture, settling_of, summarize
+from longreach_control.results import (
+    append,
+    damping_by_posture,
+    read_cases,
+    settling_of,
+    summarize,
+)
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parallel import run_jobs
 from longreach_tools.arguments import count, names
@@ -37,6 +44,8 @@ from longreach_tools.output import (
 )
 
 SUMMARY = 'controllers compared on a machine: damping of the boom'
+# The controller that is a node.
+_ROS = 'ros'
 _COLOURS = ('black', 'tab:blue', 'tab:orange', 'tab:green', 'tab:red', 'tab:purple')
 
 
@@ -47,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'damping',
         help='vibrations of the boom: postures, disturbances, controllers',
         description='The results are a table, a figure for each controller, and JSON, in a'
-        ' directory; cases.jsonl has the measures of each case. See docs/damping.md.',
+        ' directory. A benchmark that was stopped goes on where it was. See docs/damping.md.',
     )
     damping.add_argument('--file', type=Path, metavar='FILE.yaml', help='the boom')
     damping.add_argument(
@@ -68,8 +77,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=names,
         default=tuple(CONTROLLERS),
         metavar='NAMES',
-        help=f'with commas, {", ".join(CONTROLLERS)}, or yours as FILE.py:CLASS'
-        ' (default: all of the library)',
+        help=f'with commas, {", ".join(CONTROLLERS)}, yours as FILE.py:CLASS, or ros for a node'
+        ' that answers on the topics of the namespace benchmark (default: all but this)',
     )
     damping.add_argument(
         '--results',
@@ -89,29 +98,46 @@ def _damping(arguments: argparse.Namespace) -> None:
     for name in arguments.disturbances:
         if name not in DISTURBANCES:
             raise InputError(f'disturbance {name!r}, allowed: {", ".join(DISTURBANCES)}')
-    _check_folder(arguments.controllers)
+    _check_neighbours(arguments.controllers)
     controllers = {name: controller_of(name) for name in arguments.controllers}
-    jobs = [
-        Job(Case(posture, name), boom, controllers)
+    if _ROS in controllers:
+        if arguments.cluster or (arguments.processes or 1) > 1:
+            raise InputError(f'controller {_ROS!r} is one node, allowed: --processes 1')
+        arguments.processes = 1
+    wanted = {
+        (posture.number, name): Case(posture, name)
         for posture in postures(boom, arguments.postures)
-        for name in dict.fromkeys(arguments.disturbances)
-    ]
+        for name in arguments.disturbances
+    }
+    head = {
+        'boom': boom.as_mapping(),
+        'seed': SEED,
+        'controllers': {name: _digest(one) for name, one in controllers.items()},
+    }
     with locked_directory(arguments.results):
-        file = arguments.results / 'cases.jsonl'
-        file.write_text('', encoding='utf-8')
+        done = {_key(case) for case in read_cases(arguments.results, head)}
+        if done and _ROS in controllers:
+            print(
+                f'{len(done)} cases are of an earlier run of the node; give another --results if'
+                ' it has changed',
+                file=sys.stderr,
+            )
+        jobs = [Job(case, boom, controllers) for key, case in wanted.items() if key not in done]
 
         def finished(_: int, result: Mapping[str, Any]) -> None:
-            with file.open('a', encoding='utf-8') as stream:
-                stream.write(json.dumps(result) + '\n')
+            append(arguments.results, as_line(result))
 
-        cases = run_jobs(
-            run_job, jobs, arguments.processes, cluster=arguments.cluster, finished=finished
-        )
+        run_jobs(run_job, jobs, arguments.processes, cluster=arguments.cluster, finished=finished)
+        cases = [case for case in read_cases(arguments.results, head) if _key(case) in wanted]
     summary = summarize(cases)
     with writing(arguments.results / 'summary.json') as file:
         file.write_text(json.dumps(summary, indent=1) + '\n', encoding='utf-8')
+    drawn: set[str] = set()
     for name in summary:
         stem = name.strip('/').replace('/', '_').replace(':', '_')
+        while stem in drawn:
+            stem += '_'
+        drawn.add(stem)
         _draw(arguments.results / f'{stem}.png', name, cases)
     print_result(summary, summary_table(summary), arguments.format)
     for name in summary:
@@ -131,9 +157,15 @@ def controller_of(name: str) -> Callable[[Situation], DampingController]:
     """
     if name in CONTROLLERS:
         return CONTROLLERS[name]
+    if name == _ROS:
+        # Imported here: the others need no ROS.
+        from longreach_control.remote import RosController
+
+        return RosController
     file, colon, kind = name.rpartition(':')
     if not colon:
-        raise InputError(f'controller {name!r}, allowed: {", ".join(CONTROLLERS)}, FILE.py:CLASS')
+        known = ', '.join((*CONTROLLERS, _ROS))
+        raise InputError(f'controller {name!r}, allowed: {known}, FILE.py:CLASS')
     if not Path(file).is_file():
         raise InputError(f'{file} does not exist; give FILE.py:CLASS')
     found = _User(str(Path(file).resolve()), kind)
@@ -176,16 +208,40 @@ def _module_of(file: str) -> dict[str, Any]:
         raise InputError(f'{file} cannot be loaded: {type(error).__name__}: {error}') from error
 
 
-def _check_folder(names: Iterable[str]) -> None:
-    """Raise InputError for users' files of several folders: Python imports one of a name only."""
-    folders = {
-        str(Path(name.rpartition(':')[0]).resolve().parent) for name in names if ':' in name
-    }
-    if len(folders) > 1:
-        raise InputError(
-            f'--controllers has files in {" and ".join(sorted(folders))}, allowed: one folder, as'
-            ' of modules beside them that have one name only one is imported'
-        )
+def _check_neighbours(names: Iterable[str]) -> None:
+    """Raise InputError for modules of one name beside users' files: Python imports one only."""
+    files = {Path(name.rpartition(':')[0]).resolve() for name in names if ':' in name}
+    known: dict[str, Path] = {}
+    for directory in {file.parent for file in files}:
+        for one in {
+            *directory.glob('*.py'),
+            *(p.parent for p in directory.glob('*/*.py')),
+        } - files:
+            other = known.setdefault(one.stem, one)
+            if other.parent != directory:
+                raise InputError(
+                    f'{other} and {one} have one name, and only one is imported; rename one'
+                )
+
+
+def _digest(controller: Any) -> str:
+    """Return a digest of a user's file and what it imports beside it, or of this package."""
+    files = sorted(Path(__file__).parent.glob('*.py'))
+    if isinstance(controller, _User):
+        directory = Path(controller.file).parent
+        loaded = (getattr(module, '__file__', None) for module in [*sys.modules.values()])
+        beside = {
+            Path(name)
+            for name in loaded
+            if name and Path(name).is_relative_to(directory) and 'site-packages' not in name
+        }
+        files = sorted({Path(controller.file), *beside})
+    return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _key(case: Mapping[str, Any]) -> tuple[int, str]:
+    """Return posture and disturbance of a result."""
+    return case['posture'], case['disturbance']
 
 
 def summary_table(summary: Mapping[str, Mapping[str, Any]]) -> str:

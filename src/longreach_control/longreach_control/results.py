@@ -1,22 +1,69 @@
-"""Summary of the results of the benchmark of damping."""
+"""Results of the benchmark of damping: a file that grows case by case, and its summary."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from longreach_control.benchmark import ALONE, DURATION
 from longreach_control.cases import ENDS
+from longreach_dynamics.errors import InputError
 
+FILE = 'cases.jsonl'
 # Goal: damping ratio of the first mode, and how much faster than without control it settles.
 GOAL_RATIO, GOAL_FASTER = 0.15, 10.0
 # Shortest sum of times of settling that is distinguished [s].
 _SHORTEST = 0.1
+_KEYS = {'posture', 'disturbance', 'settled', 'measures'}
 # Disturbances after which the boom swings freely, from which its damping is measured.
 IMPULSES = ('release', 'pick_up')
+
+
+def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """
+    Return the cases of a directory, and begin its file if there is none.
+
+    The last line of a benchmark that was stopped is left out when it is incomplete. InputError
+    when the file was begun with another ``head``.
+    """
+    file = directory / FILE
+    if not file.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(head) + '\n', encoding='utf-8')
+        return []
+    try:
+        lines = file.read_text(encoding='utf-8').splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith('\n')]
+        if not lines or (len(whole) == len(lines) == 1 and 'seed' in json.loads(lines[0])):
+            # No case yet: begun anew, also after a controller was mended.
+            file.write_text(json.dumps(head) + '\n', encoding='utf-8')
+            return []
+        known, *cases = (json.loads(line) for line in whole)
+        if not all(case.keys() >= _KEYS for case in cases):
+            raise ValueError('a line is no case')
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f'{file} is no result of this benchmark; give another --results'
+        ) from error
+    if known != json.loads(json.dumps(head)):
+        raise InputError(
+            f'{file} was begun with another boom or other controllers, or their code has changed;'
+            ' give the same, or another --results'
+        )
+    if len(whole) < len(lines):
+        file.write_text(''.join(whole), encoding='utf-8')
+    return cases
+
+
+def append(directory: Path, line: str) -> None:
+    """Add a case."""
+    with (directory / FILE).open('a', encoding='utf-8') as stream:
+        stream.write(line + '\n')
 
 
 def summarize(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

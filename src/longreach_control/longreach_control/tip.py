@@ -25,6 +25,7 @@ from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
 from longreach_dynamics.control import low_pass
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectory_following import FARTHEST
 
@@ -36,12 +37,27 @@ _RAISING, _MEAN = 0.4, 1.5
 
 
 class TipControl(ModalFeedback):
-    """Move the tip of a boom; see :class:`Situation` for what it may know."""
+    """
+    Move the tip of a boom.
 
-    def __init__(self, situation: Situation) -> None:
+    Parameters
+    ----------
+    situation : Situation
+    pump_flow : float
+        That all cylinders share [m^3/s]; by default that of the boom's pump.
+    compensation : bool
+        Whether sag under loads is taken back.
+    """
+
+    def __init__(
+        self, situation: Situation, pump_flow: float | None = None, compensation: bool = True
+    ) -> None:
         super().__init__(situation)
         pump = situation.boom.oil.pump
-        self._flow = pump.flow if pump else np.inf
+        self._flow = (pump.flow if pump else np.inf) if pump_flow is None else pump_flow
+        if not self._flow > 0.0:
+            raise InputError(f'pump_flow = {self._flow} m^3/s, allowed: above 0')
+        self._compensation = compensation
         self.still = 0.0  # how long nobody has moved the tip [s]
         self._angles = np.array(situation.angles, dtype=float)
         self._limits = situation.boom.joint_limits()
@@ -89,14 +105,16 @@ class TipControl(ModalFeedback):
         ndarray, shape (N,)
             Commanded spools.
         """
-        T = self.situation.sample_time
+        T, N = self.situation.sample_time, self.situation.boom.size
         self.still = 0.0 if np.any(velocity) else self.still + T
         rates = self.joint_rates(self._angles, np.asarray(velocity, dtype=float))
         self._angles = self._angles + rates * T
         linkage = self.plant.actuators.linkage
         (pistons,), (arms,) = pistons_and_arms(linkage, self._angles[None])
-        raising = _RAISING * self._lift @ -self._sag(measured, pistons)
-        self._raised = self._raised + raising * T
+        raising = np.zeros(N)
+        if self._compensation:
+            raising = _RAISING * self._lift @ -self._sag(measured, pistons)
+            self._raised = self._raised + raising * T
         ahead = (pistons + self._raised - measured.pistons) / arms
         self.ahead = np.clip(ahead, -FARTHEST, FARTHEST)
         if (excess := ahead - self.ahead).any():

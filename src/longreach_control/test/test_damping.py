@@ -16,7 +16,6 @@ from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.state import BoomCommand, StateParts, closed_valves
-from longreach_control import tip as tip_control
 from longreach_control.benchmark import (
     CONTROLLERS,
     SAMPLE_TIME,
@@ -31,11 +30,11 @@ from longreach_control.benchmark import (
     vibration,
 )
 from longreach_control.cases import DISTURBANCES, START, Case, postures, scenario_of
-from longreach_control.commands import _draw
+from longreach_control.commands import _check_neighbours, _draw
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
-from longreach_control.results import summarize
+from longreach_control.results import read_cases, summarize
 from longreach_control.tip import TipControl
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
@@ -190,13 +189,13 @@ def tips(
 
 
 @pytest.mark.slow
-def test_sag_is_taken_back(boom: BoomParameters, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sag_is_taken_back(boom: BoomParameters) -> None:
     scenario = Scenario(duration=20.0, pose='site', attach=(Attachment(time=2.0, mass=60.0),))
     sags = []
-    for raising in (0.0, tip_control._RAISING):
-        monkeypatch.setattr(tip_control, '_RAISING', raising)
+    for compensation in (False, True):
         here = Situation(boom, boom.pose('site'), delay=0.0)
-        found = tips(boom, scenario, TipControl(here), np.zeros(2))
+        control = TipControl(here, compensation=compensation)
+        found = tips(boom, scenario, control, np.zeros(2))
         sags.append(np.linalg.norm(found[-40:].mean(axis=0) - found[15]))
     assert sags[0] > 0.1
     assert sags[1] < 0.1 * sags[0]
@@ -229,11 +228,11 @@ def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
         towards, away = sorted(rates, key=lambda rate: rate * (other[k] - end[k]))
         assert towards * away < 0.0
         assert abs(towards) < 0.5 * abs(away)
-    boom = load_boom(default_file().with_name('boom_realistic.yaml'))
-    here = Situation(boom.with_value('oil.pump.flow', 1e-5), boom.pose('site'))
-    small = TipControl(here).joint_rates(angles, np.array([0.1, 0.1]))
+    small = TipControl(situation, pump_flow=1e-5).joint_rates(angles, np.array([0.1, 0.1]))
     assert small / free == pytest.approx(np.full(4, small[0] / free[0]))
     assert small[0] / free[0] < 0.5
+    with pytest.raises(InputError, match='pump_flow = 0'):
+        TipControl(situation, pump_flow=0.0)
 
 
 def test_situations_are_checked(boom: BoomParameters) -> None:
@@ -298,14 +297,21 @@ def test_commands_under_way_are_those_that_were_given(boom: BoomParameters) -> N
     np.testing.assert_array_equal(fresh.spools, same.spools)
 
 
-def test_users_files_are_in_one_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ('benchmark', 'damping', '--controllers', 'none,a/ctl.py:Mine,b/ctl.py:Mine')
-    assert cli.main([*words]) == 2
-    assert 'allowed: one folder' in capsys.readouterr().err
+def test_modules_beside_users_files_have_different_names(tmp_path: Path) -> None:
+    for folder in ('a', 'b'):
+        (tmp_path / folder / 'lib').mkdir(parents=True)
+        for name in ('ctl.py', 'lib/gains.py'):
+            (tmp_path / folder / name).touch()
+    given = [f'{tmp_path}/{folder}/ctl.py:Mine' for folder in ('a', 'b')]
+    with pytest.raises(InputError, match=r'lib and .*lib have one name, and only one is imported'):
+        _check_neighbours(['none', *given])
+    _check_neighbours(['none', given[0], f'{tmp_path}/a/other.py:Mine'])
 
 
 @pytest.mark.slow
-def test_the_command_joins_a_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_goes_on_and_joins_a_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
 
     def command(*arguments: str, code: int = 0) -> str:
         assert cli.main(['benchmark', 'damping', '--processes', '1', *arguments]) == code
@@ -329,15 +335,25 @@ def test_the_command_joins_a_user(tmp_path: Path, capsys: pytest.CaptureFixture[
     common = ('--postures', '2', '--results', str(results), *options)
     first = json.loads(command(*common, '--format', 'json'))
     assert first[f'{mine}:Mine']['cases'] == 2
-    lines = (results / 'cases.jsonl').read_text().splitlines()
-    assert [json.loads(line)['posture'] for line in lines] == [0, 1]
+    file = results / 'cases.jsonl'
+    lines = file.read_text().splitlines(keepends=True)
+    # Killed while the last case was written.
+    file.write_text(''.join(lines[:2]) + lines[2][:20])
+    again = json.loads(command(*common, '--format', 'json'))
+    assert again == first
+    assert (results / 'none.png').stat().st_size > 10_000
     with locked_directory(results):
         assert 'is being written by another process' in command(*common, code=2)
+    gains.write_text('GAIN = 2.0\n')
+    other = ('--postures', '2', '--results', str(results), '--controllers', 'none')
+    for words in (common, other):
+        said = command(*words, code=2)
+        assert 'was begun with another boom or other controllers' in said
     assert 'has no class Yours' in command('--controllers', f'{mine}:Yours', code=2)
     assert "controller 'pid', allowed: none" in command('--controllers', 'pid', code=2)
 
 
-def test_a_summary_says_what_was_reached() -> None:
+def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
 
     def one(damping: float, settling: float | None, error: str = '') -> dict[str, object]:
         found = Measures(damping, settling or math.inf, 0.01, 2e7, 3.0, 0.01, 0, error)
@@ -358,6 +374,19 @@ def test_a_summary_says_what_was_reached() -> None:
     assert found['fast'] == pytest.approx(1.0 / 3.0)
     assert found['faster'] == 1.0
     assert found['failed'] == 1
+    head = {'seed': 1}
+    assert read_cases(tmp_path / 'new', head) == []
+    # Without a case another one can begin, with one it cannot.
+    assert read_cases(tmp_path / 'new', {'seed': 2}) == []
+    file = tmp_path / 'new' / 'cases.jsonl'
+    case = json.dumps({'posture': 0, 'disturbance': 'stop', 'settled': 0.1, 'measures': {}})
+    file.write_text(file.read_text() + case + '\n')
+    with pytest.raises(InputError, match='was begun with another boom'):
+        read_cases(tmp_path / 'new', {'seed': 3})
+    for damaged in ('null\n', '{"posture": 0}\n', 'words\n'):
+        file.write_text('{"seed": 2}\n' + damaged)
+        with pytest.raises(InputError, match='is no result of this benchmark'):
+            read_cases(tmp_path / 'new', {'seed': 2})
 
 
 @pytest.mark.parametrize(('number', 'what', 'end'), [(1, 'release', 1.0), (34, 'stop', 4.0)])

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, Vector3
-from longreach_msgs.msg import HydraulicState
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from sensor_msgs.msg import JointState
 
 from longreach_boom.follower import Measurement
 from longreach_boom.machine import Boom
@@ -16,12 +17,19 @@ from longreach_boom.parameters import load_boom
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.state import StateParts
-from longreach_control import damping_node
-from longreach_control.benchmark import read
+from longreach_control import damping_node, remote
+from longreach_control.benchmark import read, run_case
+from longreach_control.cases import Case, postures
+from longreach_control.controller import Measured, Wanted
 from longreach_control.damping_node import DampingNode
 from longreach_control.follower import DampingFollower, TipFollower
-from longreach_dynamics.errors import InputError
+from longreach_control.modal import ModalFeedback
+from longreach_control.plant import Situation
+from longreach_control.remote import NAMESPACE, RosController
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.trajectory_following import FARTHEST
+from longreach_node.cycle_node import CycleNode
+from longreach_node.hydraulic_messages import valve_command
 from longreach_node.testing import bench, setting
 
 SCENARIO = """
@@ -137,3 +145,60 @@ def test_gains_of_the_joint_controller_are_unknown() -> None:
     words = setting('controller', proportional_gain=4.0)
     with bench(*words) as b, pytest.raises(InputError, match="'proportional_gain' is unknown"):
         b.add(DampingNode)
+
+
+class Answering(CycleNode[ValveCommand]):
+    """A controller of the benchmark as a node, made anew when time restarts."""
+
+    def __init__(self, situation: Situation) -> None:
+        super().__init__('mine', namespace=NAMESPACE)
+        self._situation = situation
+        self.forget()
+        self.listen('modal feedback', situation.sample_time, lockstep=True)
+
+    def forget(self) -> None:
+        """Begin a case."""
+        self._control = ModalFeedback(self._situation)
+
+    def state_text(self) -> str:
+        """Return nothing of interest."""
+        return 'controls'
+
+    def run_cycle(self, _: int, joints: JointState, hydraulics: HydraulicState) -> ValveCommand:
+        """Return the spools for a sample."""
+        N = self._situation.boom.size
+        position, velocity = np.array(joints.position), np.array(joints.velocity)
+        measured = Measured(
+            position[:N],
+            np.array(hydraulics.head_pressure),
+            np.array(hydraulics.rod_pressure),
+            velocity[2 * N :],
+        )
+        spools = self._control.cycle(measured, Wanted(position[N : 2 * N], velocity[N : 2 * N]))
+        return valve_command(hydraulics.name, joints.header, spools.tolist())
+
+
+def test_a_node_takes_part_in_the_benchmark() -> None:
+    boom = load_boom()
+    case = Case(postures(boom, 1)[0], 'stop')
+    situations: list[Situation] = []
+
+    def keep(situation: Situation) -> ModalFeedback:
+        situations.append(situation)
+        return ModalFeedback(situation)
+
+    expected = run_case(case, boom, keep, 1.5)
+    assert np.ptp(expected.spools) > 0.01
+    with bench(deadline=60.0) as b:
+        b.add(lambda: Answering(situations[0]))
+        for _ in range(2):
+            found = b.end(b.begin(run_case, case, boom, RosController, 1.5))
+            for mine, other in zip(found, expected, strict=True):
+                assert np.array_equal(mine, other)
+
+
+def test_a_benchmark_without_the_node_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, '_PATIENCE', 0.1)
+    case = Case(postures(load_boom(), 1)[0], 'stop')
+    with pytest.raises(LongreachError, match='no node answers on /benchmark/valve_command'):
+        run_case(case, load_boom(), RosController, 0.1)
