@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from known_rig import CAMERAS, CLUSTERED, LENS, SPREAD, TIP, mapping, solved
+from known_rig import CAMERAS, CLUSTERED, LENS, SPREAD, mapping, solved
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import from_mapping
-from longreach_markers.setup import localisation, localisation_advice
+from longreach_markers.setup import localisation
 from longreach_markers.setup.bundle_adjustment import best_fit
 from longreach_markers.setup.reference_points import Reference
 
@@ -32,10 +32,6 @@ def test_spread_points_are_far_better_than_clustered_ones():
     assert 'clustered and in one plane, far from the tip' in said
     assert len(shares) == 2
     assert shares[0].startswith('the reference points cover')
-    # What one more point near the tip would give is what it gives.
-    promised = float(re.search(r'point near it would give (\d+) mm', said)[1])
-    more = solved(mapping(np.vstack([CLUSTERED, TIP]), rng, deviation=0.005))
-    assert 1e3 * more.tip.error == pytest.approx(promised, rel=0.3)
 
 
 @pytest.mark.parametrize('deviation', [5.0, 0.01])
@@ -128,7 +124,7 @@ def test_swapped_points_are_named():
     values = mapping(SPREAD[:6], np.random.default_rng(11))
     rows = values['points']
     rows[1]['left'], rows[4]['left'] = rows[4]['left'], rows[1]['left']
-    with pytest.raises(InputError, match='; p2 and p5 in left are likely swapped'):
+    with pytest.raises(InputError, match='; p2 and p5 do not fit the others: swapped'):
         solved(values)
 
 
@@ -146,7 +142,7 @@ def swapped(rng: np.random.Generator, one: int, other: int, points=SPREAD) -> di
 @pytest.mark.parametrize('pair', [(0, 1), (0, 4), (2, 3), (3, 6), (1, 7), (5, 7)])
 def test_swapped_positions_are_named(pair):
     values = swapped(np.random.default_rng(14), *pair)
-    told = f'; the positions of p{pair[0] + 1} and p{pair[1] + 1} are likely swapped'
+    told = f'; p{pair[0] + 1} and p{pair[1] + 1} do not fit the others: swapped or mistyped'
     with pytest.raises(InputError, match=told):
         solved(values)
 
@@ -156,28 +152,9 @@ def test_swapped_positions_are_named_where_no_pose_has_all_points_in_front():
     values = swapped(np.random.default_rng(15), 0, 6)
     problem = localisation._problem_of(from_mapping(Reference, values), CAMERAS)
     assert best_fit(problem)[0] is None
-    text = 'no pose has all points in front of the camera; the positions of p1 and p7 are likely'
+    text = 'no pose has all points in front of the camera; p1 and p7 do not fit the others'
     with pytest.raises(InputError, match=text):
         solved(values)
-
-
-@pytest.mark.slow
-def test_search_for_swaps_is_bounded(monkeypatch):
-    rng = np.random.default_rng(16)
-    points = rng.uniform((4.0, -7.0, 0.0), (24.0, 3.0, 11.0), (30, 3))
-    values = swapped(rng, 11, 27, points)
-    tried = []
-    is_consistent = localisation_advice._is_consistent
-    monkeypatch.setattr(
-        localisation_advice,
-        '_is_consistent',
-        lambda problem: tried.append(problem) or is_consistent(problem),
-    )
-    # The pair is among the first of more than a thousand swaps.
-    monkeypatch.setattr(localisation_advice, '_SWAPS', 20)
-    problem = localisation._problem_of(from_mapping(Reference, values), CAMERAS)
-    assert localisation_advice._swaps(problem) == ['the positions of p12 and p28']
-    assert len(tried) < 50
 
 
 def test_small_contradiction_is_a_warning_and_widens_the_errors():

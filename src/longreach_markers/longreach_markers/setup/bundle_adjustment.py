@@ -153,22 +153,6 @@ class Problem(NamedTuple):
             seen[c] = Seen(seen[c].indices[kept], seen[c].pixels[kept])
         return self._replace(seen=tuple(seen))
 
-    def with_pixels_swapped(self, c: int, first: int, second: int) -> Problem:
-        """Return the problem with the pixels of two points observed by camera c swapped."""
-        seen = list(self.seen)
-        indices, pixels = seen[c]
-        rows = np.array([np.flatnonzero(indices == point)[0] for point in (first, second)])
-        swapped = pixels.copy()
-        swapped[rows] = pixels[rows[::-1]]
-        seen[c] = Seen(indices, swapped)
-        return self._replace(seen=tuple(seen))
-
-    def with_positions_swapped(self, first: int, second: int) -> Problem:
-        """Return the problem with the measured positions of two points swapped."""
-        order = np.arange(len(self.measured))
-        order[[first, second]] = second, first
-        return self._replace(measured=self.measured[order], deviations=self.deviations[order])
-
     def pixel_residuals(self, state: State) -> list[np.ndarray]:
         """Return measured minus projected pixels for each camera, (m, 2) [px]."""
         return [

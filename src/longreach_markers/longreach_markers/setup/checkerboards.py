@@ -24,7 +24,7 @@ from longreach_markers.io.stored_images import is_picture, natural_order, stored
 FEWEST = 3
 """Least number of pictures with a board for a calibration."""
 
-_LOOKED_AT = 3  # pictures that are searched for a board of another size
+_LOOKED_AT = 3  # pictures that are searched for a larger board
 _AGREEING = 2  # pictures that must show the same larger board
 _CORNERS_AT_LEAST, _CORNERS_AT_MOST = 3, 100
 # Half size of the refinement window, as a share of the smallest square, and its maximum [px].
@@ -236,42 +236,21 @@ def find_views(
     if len(views) < FEWEST:
         raise InputError(
             f'{len(views)} of {len(views) + len(empty)} pictures show a whole board of {board}'
-            f' inner corners, allowed: {FEWEST} or more, 15 to 30 are good;'
-            f' {_advice(empty, board)}'
+            f' inner corners, allowed: {FEWEST} or more, 15 to 30 are good; count inner corners,'
+            ' not squares, and take sharp pictures of the whole board with a white border'
         )
     assert size is not None
     return views, [str(file) for file in empty], size
 
 
-def _advice(empty: Sequence[Path], board: Board) -> str:
-    """Return what to do if a board is not found: pictures may show one of a similar size."""
-    for file in empty[:_LOOKED_AT]:
-        counts = _counts(read_picture(file))
-        own = sorted((board.columns, board.rows))
-        # Noise can look like a small board.
-        if counts and 0 < max(abs(a - b) for a, b in zip(counts, own, strict=True)) <= 2:
-            return (
-                f'{file} shows a board of {counts[1]}x{counts[0]}: count inner corners, not'
-                ' squares, and show the whole board'
-            )
-    return 'take sharp pictures of the whole board with a white border around it'
-
-
 def _larger(image: np.ndarray, board: Board) -> str:
     """Return the larger board that contains the given one in a picture; empty for none."""
-    counts = _counts(image)
-    own = sorted((board.columns, board.rows))
-    if counts is None or not all(np.greater_equal(counts, own)) or list(counts) == own:
-        return ''
-    return f'{counts[1]}x{counts[0]}'
-
-
-def _counts(image: np.ndarray) -> tuple[int, int] | None:
-    """Return the inner corners of a board of any size, the smaller number first, or None."""
     found, _, meta = cv2.findChessboardCornersSBWithMeta(
         image, (3, 3), cv2.CALIB_CB_EXHAUSTIVE | cv2.CALIB_CB_LARGER
     )
     if not found:
-        return None
+        return ''
     few, many = sorted(meta.shape[:2])
-    return few, many
+    own = sorted((board.columns, board.rows))
+    is_larger = few >= own[0] and many >= own[1] and [few, many] != own
+    return f'{many}x{few}' if is_larger else ''

@@ -1,14 +1,13 @@
 """
 Warnings about estimated poses: reasons not to trust them, and remedies.
 
-Ambiguous poses, inconsistent measurements with the points that are probably wrong or swapped, and
-points in unfavourable positions.
+Ambiguous poses, inconsistent measurements with the points that are probably wrong, and points in
+unfavourable positions.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -30,9 +29,9 @@ from longreach_markers.setup.predicted_accuracy import Prediction, Predictor
 
 # Initial poses for each of many trials.
 _FEW_STARTS = 3
-# Number of swaps tried; for their ranking: number of draws of three points, largest residual of an
-# agreeing point [px], and residual assigned to a point without information [px].
-_SWAPS, _DRAWN, _AGREEING, _UNKNOWN = 200, 300, 10.0, 1e6
+# Draws of three points for the pose on which most agree; largest residual of an agreeing point,
+# and residual assigned to a point without information [px].
+_DRAWN, _AGREEING, _UNKNOWN = 300, 10.0, 1e6
 # The tip is far from the points if its error exceeds theirs by this factor, and this value [m].
 _FAR, _FAR_FROM = 2.5, 5e-3
 # Least radius of a marker in the image [px]; radius that no marker exceeds [m].
@@ -103,16 +102,16 @@ def plane_misfit(fit: PlaneFit, expected: float, names: Sequence[str]) -> str:
     )
 
 
-# --- wrong and swapped points ---------------------------------------------------------------
+# --- wrong points ---------------------------------------------------------------------------
 
 
 def culprits(problem: Problem) -> str:
-    """Return which points are probably wrong or swapped, for messages; empty for none."""
+    """Return which points are probably wrong, for messages; empty for none."""
     suspects = _suspects(problem)
     if suspects:
         return f'{" or ".join(suspects)} is likely wrong: measure it again, or leave it out'
-    swaps = _swaps(problem)
-    return f'{" or ".join(swaps)} are likely swapped' if swaps else ''
+    odd = _odd_ones(problem)
+    return f'{" and ".join(odd)} do not fit the others: swapped or mistyped?' if odd else ''
 
 
 def _is_consistent(problem: Problem) -> bool:
@@ -141,35 +140,15 @@ def _suspects(problem: Problem) -> list[str]:
     return found
 
 
-def _swaps(problem: Problem) -> list[str]:
-    """Return pairs of pixels or positions that make the measurements consistent if swapped."""
-    found = []
-    for _, trial, c, swap in _with_swaps(problem)[:_SWAPS]:
-        # A single camera is solved faster; with only three points it is always consistent.
-        single = trial.only(c)
-        if (len(single.measured) < 4 or _is_consistent(single)) and _is_consistent(trial):
-            found.append(swap)
-    return found
-
-
-def _with_swaps(problem: Problem) -> list[tuple[float, Problem, int, str]]:
-    """Return errors and problems with a swap, a camera of it, and what it is; likeliest first."""
+def _odd_ones(problem: Problem) -> list[str]:
+    """Return the points away from where a camera sees them by the pose of most; none of many."""
     off = [_errors(problem, c) for c in range(len(problem.cameras))]
-    trials: list[tuple[float, Problem, int, str]] = []
-    for a, b in itertools.combinations(range(len(problem.names)), 2):
-        by = [c for c, errors in enumerate(off) if a in errors or b in errors]
-        both = [c for c in by if a in off[c] and b in off[c]]
-        pair = f'{problem.names[a]} and {problem.names[b]}'
-        for c in both:
-            trial = problem.with_pixels_swapped(c, a, b)
-            trials.append((min(off[c][a], off[c][b]), trial, c, f'{pair} in {problem.sides[c]}'))
-        # If only one camera sees them, swapped positions are equivalent to swapped pixels.
-        if len(by) > 1:
-            errors = [sum(one.get(k, 0.0) for one in off) for k in (a, b)]
-            most = max(by, key=lambda c: len(off[c]))
-            swap = f'the positions of {pair}'
-            trials.append((min(errors), problem.with_positions_swapped(a, b), most, swap))
-    return sorted(trials, key=lambda trial: -trial[0])
+    odd = [
+        name
+        for k, name in enumerate(problem.names)
+        if any(errors.get(k, 0.0) > _AGREEING for errors in off)
+    ]
+    return odd if 2 * len(odd) < len(problem.names) else []
 
 
 def _errors(problem: Problem, c: int) -> dict[int, float]:
@@ -219,14 +198,12 @@ def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Predict
     errors = [there.error for there in at_points if math.isfinite(there.error)]
     usual = float(np.median(errors)) if errors else math.nan
     if errors and tip.error > max(_FAR * usual, _FAR_FROM):
-        helped = predictor.with_point(tip.point).at(tip.point).error
         thick = np.linalg.svd(problem.measured - problem.measured.mean(axis=0), compute_uv=False)
         flat = ' and in one plane' if thick[2] < FLAT * thick[1] else ''
         found.append(
             f'a marker at the tip would be off by {1e3 * tip.error:.0f} mm, at the reference'
-            f' points by {1e3 * usual:.0f} mm: these are clustered{flat}, far from the tip; a'
-            f' point near it would give {1e3 * helped:.0f} mm; spread the points over the space'
-            ' in which markers move, also in depth'
+            f' points by {1e3 * usual:.0f} mm: these are clustered{flat}, far from the tip; spread'
+            ' the points over the space in which markers move, also in depth'
         )
     for side, camera, seen in zip(problem.sides, problem.cameras, problem.seen, strict=True):
         hull = cv2.convexHull(seen.pixels.astype(np.float32))

@@ -93,19 +93,6 @@ class Predictor:
         """Return whether at least one camera sees a point (3,) of the world [m]."""
         return bool(self._seen(point))
 
-    def with_point(self, point: np.ndarray) -> Predictor:
-        """Return the predictor with one more measured point, of median accuracy."""
-        sigma = float(np.median(self.problem.deviations))
-        information = np.linalg.inv(self.covariance)
-        seen = self._seen(point)
-        if seen:
-            # Its coordinates are common to all cameras.
-            by_point, by_all = self._jacobians(seen)
-            noise = sigma**2 * by_point @ by_point.T
-            noise += self.problem.pixel_deviation**2 * np.eye(len(by_point))
-            information = information + by_all.T @ np.linalg.solve(noise, by_all)
-        return dataclasses.replace(self, covariance=np.linalg.inv(information))
-
     def _seen(self, point: np.ndarray) -> dict[int, np.ndarray]:
         """Return the Jacobians (2, 9) of a point's pixels, for the cameras that see it."""
         found = {}
