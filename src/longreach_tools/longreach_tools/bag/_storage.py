@@ -9,18 +9,17 @@ never changes a recording. Times are integer nanoseconds.
 from __future__ import annotations
 
 import contextlib
-import copy
 import heapq
 import re
 import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from operator import itemgetter
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -30,10 +29,9 @@ from ._topics import Message, Topic, absolute_name, need
 
 _MCAP_MAGIC = b'\x89MCAP0\r\n'
 _SQLITE_MAGIC = b'SQLite format 3\x00'
-_ROS1_MAGIC = b'#ROSBAG V'
 # No message begins like this: the bytes of CDR begin with 0.
 _ZSTD_MAGIC = b'(\xb5/\xfd'
-_ROS1_REMEDY = 'convert it first: rosbags-convert --src FILE.bag --dst DIRECTORY'
+_ROS1 = '; of ROS 1: rosbags-convert --src FILE.bag --dst DIRECTORY'
 _NO_CHECKSUMS = 'no checksums: sqlite3 has none; its pages are checked, but not the messages'
 
 
@@ -41,15 +39,13 @@ class Bag:
     """
     An open recording, for use in a ``with`` statement or with :meth:`close`.
 
-    ``problem`` says why only a part can be read, ``checksums``, after a check, which ones it has;
-    ``damaged``: more is lost than an end that was never written. Times of the first and last
-    message are in ns, 0 without messages.
+    ``problem`` says why only a part can be read, ``checksums``, after a check, which ones it has.
+    Times of the first and last message are in ns, 0 without messages.
     """
 
     def __init__(self, path: Path, storage: str, readers: Sequence[Any]) -> None:
         self.path, self.storage = path, storage
         self.problem = self.checksums = ''
-        self.damaged = False
         self._readers = readers
         self._resources = ExitStack()
         self.topics = _merged(path, readers)
@@ -82,59 +78,25 @@ class Bag:
         """
         wanted = self.select(names)
         read = 0
-        try:
-            with _readable(self.path):
-                for connection, time, data in self._by_time(wanted, start):
-                    if data[:4] == _ZSTD_MAGIC:
-                        raise LongreachError(
-                            f'{self.path}: its messages are compressed; give the directory of'
-                            ' the recording, with its metadata.yaml'
-                        )
-                    read += 1
-                    yield connection.topic, time, data
-        except InputError as error:
-            raise InputError(f'{error}{self._places()}; {_remedy(self.path)}') from error
+        with _readable(self.path):
+            for connection, time, data in self._by_time(wanted, start):
+                read += 1
+                yield connection.topic, time, _unpacked(data)
         count = sum(self.topics[name].count for name in wanted)
         if start <= self.start_time and read != count:
             raise InputError(
-                f'{self.path}: damaged: {read} of {count} messages could be read{self._places()};'
+                f'{self.path}: damaged: {read} of {count} messages could be read;'
                 f' {_remedy(self.path)}'
             )
 
     def _by_time(self, wanted: Sequence[str], start: int) -> Iterator[Any]:
-        """Yield messages in the order of time; files whose times overlap are read together."""
-        files = []
+        """Return the messages of all files in the order of time."""
+        parts = []
         for reader in self._readers:
-            for storage in getattr(reader, 'storages', [reader]):
-                one = reader
-                if storage is not reader:
-                    # Of a directory, which rosbags reads file by file.
-                    one = copy.copy(reader)
-                    one.storages = [storage]
-                files.append((storage.metadata.start_time, storage.metadata.end_time, one))
-        groups: list[list[Any]] = []
-        end = 0
-        for first, behind, reader in sorted(files, key=itemgetter(0)):
-            if not groups or first >= end:
-                groups.append([])
-            groups[-1].append(reader)
-            end = max(end, behind)
-        for group in groups:
-            chosen = [
-                (reader, [one for one in reader.connections if one.topic in wanted])
-                for reader in group
-            ]
-            parts = [reader.messages(some, start) for reader, some in chosen if some]
-            yield from heapq.merge(*parts, key=itemgetter(1))
-
-    def _places(self) -> str:
-        """Return where the files are damaged, which rosbags does not say."""
-        files = _storage_files(self.path)
-        if self.storage != 'mcap' or any(file.suffix == '.zstd' for file in files):
-            return ''
-        with ExitStack() as resources:
-            readers = [_open_file(file, 'mcap', resources, check=True) for file in files]
-            return ''.join(f': {reader.damage}' for reader in readers if reader.damage)
+            chosen = [one for one in reader.connections if one.topic in wanted]
+            if chosen:
+                parts.append(reader.messages(chosen, start))
+        return heapq.merge(*parts, key=itemgetter(1))
 
     def close(self) -> None:
         """Close the files."""
@@ -172,45 +134,74 @@ def open_bag(path: str | Path, *, check: bool = False) -> Bag:
     if not path.exists():
         raise InputError(f'{path}: no such bag; give the directory of a recording')
     files = _storage_files(path)
-    storage = _storage_of(files)
-    check = check and not _is_compressed(path, files)
-    problems: list[str] = []
-    readers: list[Any] = []
+    storage = _storage_of(files[0])
+    problems = [
+        f'{one}: {why}' for one in files if storage == 'mcap' and (why := fault_at_end(one))
+    ]
+    counts = Counter[str]()
+    is_closed = (path / 'metadata.yaml').is_file()
+    if is_closed:
+        try:
+            counts = _metadata(path, files)
+        except InputError as error:
+            problems.insert(0, str(error))
+        if problems and not check:
+            raise InputError(f'{problems[0]}; {_remedy(path)}')
+    elif path.is_dir() or problems:
+        problems = ['not closed']
     with ExitStack() as resources:
-        if (path / 'metadata.yaml').is_file():
-            try:
-                readers = [_open_closed(path, files, resources)]
-            except InputError as error:
-                if not check:
-                    raise InputError(f'{error}; {_remedy(path)}') from error
-                problems.append(str(error))
-        elif path.is_dir() or (storage == 'mcap' and fault_at_end(path)):
-            problems.append('not closed')
-        if check or not readers:
-            # By the files, whatever the metadata say.
-            readers = [_open_file(file, storage, resources, check) for file in files]
+        readers = [_open_file(file, storage, resources, check) for file in files]
         bag = Bag(path, storage, readers)
         damage = [one.damage for one in readers if getattr(one, 'damage', '')]
-        lost = ''
+        if lost := _lost(counts, bag):
+            damage.append(lost)
+        if damage:
+            problems.append(f'damaged: {"; ".join(damage)}')
+        if lost and not check:
+            raise InputError(f'{path}: {problems[0]}; {_remedy(path)}')
         if check:
             bag.checksums = '; '.join(dict.fromkeys(reader.checksums for reader in readers))
-            lost = _lost(path, bag)
-        if damage or lost:
-            problems.append('; '.join(filter(None, [': '.join(['damaged', *damage]), lost])))
-        bag.problem, bag.damaged = '; '.join(problems), bool(damage)
+        bag.problem = '; '.join(problems)
         bag._resources = resources.pop_all()
         return bag
 
 
-def _is_compressed(path: Path, files: Sequence[Path]) -> bool:
-    """Return whether files or messages are compressed, which rosbags unpacks by the metadata."""
-    if any(file.suffix == '.zstd' for file in files):
-        return True
+def _metadata(path: Path, files: Sequence[Path]) -> Counter[str]:
+    """Return the number of messages by topic; InputError unless the files are those named."""
+    file = path / 'metadata.yaml'
+    content = load_yaml(file)
+    counts = Counter[str]()
     try:
-        known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
-        return str(known.get('compression_mode')).lower() == 'message'
-    except (InputError, AttributeError, KeyError, TypeError):
-        return False
+        known = content['rosbag2_bagfile_information']
+        named = {PurePath(name).name for name in known['relative_file_paths']}
+        for topic in known['topics_with_message_count']:
+            counts[topic['topic_metadata']['name']] += int(topic['message_count'])
+    except (LookupError, TypeError, ValueError) as error:
+        raise InputError(f'{file}: not the metadata of a recording: {error!r}') from error
+    present = {one.name for one in files}
+    if named != present:
+        raise InputError(
+            f'{file}: names the files {", ".join(sorted(named))}, but there are'
+            f' {", ".join(sorted(present))}; remove those that are not of this recording, or:'
+            f' ros2 bag reindex {path}'
+        )
+    return counts
+
+
+def _lost(counts: Mapping[str, int], bag: Bag) -> str:
+    """Return how many messages are missing, empty if none is."""
+    found = Counter({name: topic.count for name, topic in bag.topics.items()})
+    missing = {name: n - found[name] for name, n in counts.items() if n > found[name]}
+    topics = ', '.join(f'{name} {n}' for name, n in missing.items())
+    text = f'{sum(missing.values())} of {sum(counts.values())} messages lost ({topics})'
+    return text if missing else ''
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Return the bytes of a message, which rosbag2 can compress one by one."""
+    from rosbags.rosbag2.storage_mcap import DECOMPRESSORS
+
+    return DECOMPRESSORS['zstd'](data, 0) if data.startswith(_ZSTD_MAGIC) else data
 
 
 @contextlib.contextmanager
@@ -224,31 +215,14 @@ def _readable(path: Path) -> Iterator[None]:
         # Readers that trust a damaged file can raise any exception.
         reason = ' '.join(str(error).split()) or type(error).__name__
         reason = reason.removesuffix('; please report issue.').rstrip('.')
-        if reason.startswith('Storage plugin'):
-            reason += '; allowed: mcap, sqlite3'
-        raise InputError(f'{path}: damaged or not a bag of ROS 2: {reason}') from error
+        raise InputError(
+            f'{path}: damaged or not a bag of ROS 2: {reason}; {_remedy(path)}'
+        ) from error
 
 
 def _remedy(path: Path) -> str:
     """Return what to do with a damaged recording."""
     return f'to save what is left: longreach bag recover {path} --out NEW'
-
-
-def _lost(path: Path, bag: Bag) -> str:
-    """Return how many messages are missing according to the metadata, empty if none is."""
-    try:
-        known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
-        counts = {
-            topic['topic_metadata']['name']: int(topic['message_count'])
-            for topic in known['topics_with_message_count']
-        }
-    except (InputError, LookupError, TypeError, ValueError):
-        return ''
-    found = Counter({name: topic.count for name, topic in bag.topics.items()})
-    missing = {name: n - found[name] for name, n in counts.items() if n > found[name]}
-    topics = ', '.join(f'{name} {n}' for name, n in missing.items())
-    text = f'{sum(missing.values())} of {sum(counts.values())} messages lost ({topics})'
-    return text if missing else ''
 
 
 def _storage_files(path: Path) -> list[Path]:
@@ -261,33 +235,28 @@ def _storage_files(path: Path) -> list[Path]:
         if re.search(r'\.(mcap|db3)(\.zstd)?$', file.name) and file.is_file()
     ]
     if not found:
-        if any(path.glob('*.bag')):
-            raise InputError(f'{path}: bags of ROS 1; {_ROS1_REMEDY}')
         raise InputError(
             f'{path}: not a bag: no .mcap and no .db3 file in it; give the directory of a '
-            'recording'
+            f'recording{_ROS1}'
         )
     return sorted(found, key=lambda file: [int(n) for n in re.findall(r'\d+', file.name)])
 
 
-def _storage_of(files: Sequence[Path]) -> str:
-    """Return the storage kind, from the name or the content of the first file."""
-    file = files[0]
-    if file.suffix == '.zstd':
-        return 'mcap' if '.mcap' in file.name else 'sqlite3'
+def _storage_of(file: Path) -> str:
+    """Return the storage kind, from the content of a file."""
     with file.open('rb') as stream:
         begin = stream.read(16)
     if begin.startswith(_MCAP_MAGIC):
         return 'mcap'
     if begin == _SQLITE_MAGIC:
         return 'sqlite3'
-    if begin.startswith(_ROS1_MAGIC):
-        raise InputError(f'{file}: a bag of ROS 1; {_ROS1_REMEDY}')
+    if begin.startswith(_ZSTD_MAGIC):
+        raise InputError(f'{file}: compressed as a whole; give the unpacked file: unzstd {file}')
     if not begin:
         raise InputError(f'{file}: an empty file, no message was written')
     raise InputError(
         f'{file}: not a bag: neither an MCAP nor an SQLite file; expected a recording by '
-        'longreach bag record or ros2 bag record'
+        f'longreach bag record or ros2 bag record{_ROS1}'
     )
 
 
@@ -309,50 +278,6 @@ def _merged(path: Path, readers: Sequence[Any]) -> dict[str, Topic]:
     return dict(sorted(merged.items()))
 
 
-# --- readers of rosbags ----------------------------------------------------------------------
-
-
-def _match_by_name(reader: Any) -> None:
-    """
-    Let rosbags match the topics of metadata and files by name and type only.
-
-    It compares their QoS and hashes too, but ``ros2 bag reindex`` changes the QoS in the metadata.
-    """
-    kept: dict[tuple[str, str], Any] = {}
-    for storage in reader.storages:
-        for connection in storage.connections:
-            kept.setdefault((connection.topic, connection.msgtype), connection.ext)
-    for owner in (reader, *reader.storages):
-        owner.connections[:] = [
-            one._replace(ext=kept.get((one.topic, one.msgtype), one.ext), digest='')
-            for one in owner.connections
-        ]
-
-
-def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Any:
-    """Open a recording with metadata; its MCAP files must be complete."""
-    from rosbags.rosbag2.reader import DirectoryReader
-
-    from ._mcap import fault_at_end
-
-    for file in files:
-        if file.suffix == '.mcap' and (fault := fault_at_end(file)):
-            raise InputError(f'{file}: {fault}')
-    with _readable(path):
-        reader: Any = DirectoryReader(path)
-        reader.open()
-        resources.callback(reader.close)
-        _match_by_name(reader)
-    present = {file.name.removesuffix('.zstd') for file in files}
-    named = len(reader.storages)
-    if len(present) > named:
-        raise InputError(
-            f'{path}: {len(present)} storage files, but metadata.yaml names {named};'
-            f' remove those that are not of this recording, or: ros2 bag reindex {path}'
-        )
-    return reader
-
-
 def _open_file(file: Path, storage: str, resources: ExitStack, check: bool) -> Any:
     """Open a storage file; of an MCAP file that was not closed only what is intact."""
     from rosbags.rosbag2.storage_mcap import McapReader
@@ -360,8 +285,6 @@ def _open_file(file: Path, storage: str, resources: ExitStack, check: bool) -> A
 
     from ._mcap import IntactMcap, fault_at_end
 
-    if file.suffix == '.zstd':
-        raise InputError(f'{file}: compressed as a whole; unpack it first: unzstd {file}')
     with _readable(file):
         reader: Any
         if storage == 'sqlite3':

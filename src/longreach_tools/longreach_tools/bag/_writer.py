@@ -94,14 +94,13 @@ class BagWriter:
 
     def close(self) -> None:
         """Write the index and the metadata."""
-        # rosbags names itself as the distribution, by which rosbag2 chooses a format.
-        storage = self._writer.storage
-        close, metadata = storage.close, self.path / 'metadata.yaml'
-        storage.close = lambda version, text: close(version, _of_ros(text))
+        from ._mcap import of_ros
+
+        metadata = self.path / 'metadata.yaml'
         try:
             with self._naming_failure():
                 self._writer.close()
-                metadata.write_text(_of_ros(metadata.read_text('utf-8')), 'utf-8')
+                metadata.write_text(of_ros(metadata.read_text('utf-8')), 'utf-8')
         except LongreachError:
             self.abort()
             raise
@@ -138,11 +137,6 @@ class BagWriter:
             self.abort()
 
 
-def _of_ros(metadata: str) -> str:
-    """Return metadata with the distribution of ROS."""
-    return metadata.replace('ros_distro: rosbags', 'ros_distro: jazzy')
-
-
 def recover(
     path: str | Path, output: str | Path, say: Callable[[str], None] = lambda _: None
 ) -> int:
@@ -153,7 +147,7 @@ def recover(
             raise InputError(f'{path}: {reason}no readable message; nothing to recover')
         stores = store_of(bag, list(bag.topics), repair=True)
         unreadable = Counter[str]()
-        unchecked = bag.checksums.startswith('no checksums')
+        unchecked = 'no checksums' in bag.checksums
         writer = BagWriter(output)
         try:
             with writer:
@@ -167,7 +161,7 @@ def recover(
                     for topic in bag.topics.values()
                 }
                 for name, time, data in bag.messages():
-                    if bag.damaged or unchecked:
+                    if unchecked:
                         try:
                             stores[name].deserialize_cdr(data, bag.topics[name].typename)
                         except InputError:
