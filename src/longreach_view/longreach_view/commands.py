@@ -137,7 +137,11 @@ def run(arguments: argparse.Namespace) -> int:
 
             source = LiveSource(started, DURATIONS if arguments.demo else {})
             resources.callback(source.close)
-        page = Page(server, replay.length, replay.begin) if bags else Page(server)
+        page = (
+            Page(server, replay.length, replay.begin)
+            if bags
+            else Page(server, scenarios=started.scenarios(), numbers=started.numbers())
+        )
         _announce(arguments, server.get_port(), token)
         # Of a recording all is kept, so that any time may be shown in charts.
         world = World(numeric_fields, replay.count) if bags else World(numeric_fields)

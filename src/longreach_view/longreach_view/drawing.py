@@ -7,7 +7,7 @@ cylinders and texts. Coordinates are in the frame of the markers [m], colours ar
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from viser.transforms import SO3
@@ -16,52 +16,43 @@ from longreach_dynamics.markers import Marker, Markers
 
 ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 9, 11
 TYPES = (ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST)
-_BODIES = {CUBE: 'box', SPHERE: 'sphere', CYLINDER: 'cylinder'}
-_UNIT = np.array([1.0, 0.0, 0.0, 0.0])
 # Of images: channels by encoding, and their greatest width on a page [pixels].
 _CHANNELS = {'mono8': 1, '8UC1': 1, 'bgr8': 3, 'rgb8': 3, '8UC3': 3}
 _WIDEST = 960
 
 
-class Body(NamedTuple):
-    """A box, sphere or cylinder: size along its own axes [m], pose, colour."""
-
-    kind: str
-    size: tuple[float, float, float]
-    position: np.ndarray
-    rotation: np.ndarray
-    color: tuple[int, int, int]
-
-
-class Figures(NamedTuple):
-    """What is to be drawn in one frame."""
-
-    frame: str
-    triangles: np.ndarray  # (N, 3, 3)
-    triangle_colors: np.ndarray  # (N, 3)
-    lines: np.ndarray  # (N, 2, 3)
-    line_colors: np.ndarray  # (N, 2, 3)
-    arrows: np.ndarray  # (N, 2, 3)
-    arrow_colors: np.ndarray  # (N, 3)
-    bodies: dict[str, Body]  # by name of the marker
-    texts: dict[str, tuple[str, np.ndarray]]  # by name of the marker: text, place
-    skipped: tuple[int, ...]  # types that are not drawn
-    line_width: float = 0.0  # of the thinnest line [m]; 0: lines do not say it
-
-
 class Drawing:
-    """The markers of a topic that are shown: later messages add, replace and delete them."""
+    """
+    The markers of a topic that are shown: later messages add, replace and delete them.
+
+    ``version`` changes with them.
+    """
 
     def __init__(self) -> None:
         self._markers: dict[tuple[str, int], Marker] = {}
+        self.version = 0
 
     def add(self, message: Markers) -> None:
         """Apply a MarkerArray."""
         message.apply_to(self._markers)
+        self.version += 1
 
     def clear(self) -> None:
         """Remove all markers."""
         self._markers.clear()
+        self.version += 1
+
+    def markers(self) -> list[Marker]:
+        """Return the markers, without those that have no place: a page cannot draw them."""
+        return [
+            m
+            for m in self._markers.values()
+            if all(np.isfinite(part).all() for part in (m.position, m.rotation, m.scale, m.points))
+        ]
+
+    def frames(self) -> set[str]:
+        """Return the frames of the markers."""
+        return {marker.frame for marker in self._markers.values()}
 
     def bent(self) -> frozenset[str]:
         """Return the names of what is drawn by triangles: links that are bent bear them."""
@@ -71,85 +62,53 @@ class Drawing:
         """Return whether triangles have colours by point, as bent beams have."""
         return any(m.kind == TRIANGLE_LIST and len(m.colors) for m in self._markers.values())
 
-    def figures(self) -> list[Figures]:
-        """Return what is to be drawn, frame by frame."""
-        by_frame: dict[str, list[Marker]] = {}
-        for marker in self._markers.values():
-            by_frame.setdefault(marker.frame, []).append(marker)
-        return [_figures(frame, markers) for frame, markers in by_frame.items()]
+
+def rotation_of(marker: Marker) -> np.ndarray:
+    """Return the rotation w, x, y, z of a marker; one of length 0 means none."""
+    length = float(np.linalg.norm(marker.rotation))
+    return marker.rotation / length if length > 0.0 else np.array([1.0, 0.0, 0.0, 0.0])
 
 
-def _figures(frame: str, markers: list[Marker]) -> Figures:
-    """Return the figures of the markers of one frame."""
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in Figures._fields[1:7]}
-    bodies, texts, skipped = {}, {}, set()
-    widths: list[float] = []
-    for marker in markers:
-        numbers = (marker.position, marker.rotation, marker.scale, marker.points)
-        if not all(np.isfinite(values).all() for values in numbers):
-            # The page cannot draw what has no place.
-            continue
-        name = f'{marker.name}_{marker.number}'
-        own, rotation = _bytes(marker.color), _unit(marker.rotation)
-        points = marker.placed_points()
-        if marker.kind in _BODIES:
-            x, y, z = marker.scale.tolist()
-            r, g, b = own.astype(int).tolist()
-            bodies[name] = Body(
-                _BODIES[marker.kind], (x, y, z), marker.position, rotation, (r, g, b)
-            )
-        elif marker.kind == TEXT:
-            texts[name] = (marker.text, marker.position)
-        elif marker.kind == TRIANGLE_LIST:
-            corners = points[: len(points) // 3 * 3].reshape(-1, 3, 3)
-            colors = _colors(marker, len(points))[: 3 * len(corners)]
-            parts['triangles'].append(corners)
-            parts['triangle_colors'].append(colors.reshape(-1, 3, 3).mean(axis=1))
-        elif marker.kind in (LINE_STRIP, LINE_LIST):
-            colors = _colors(marker, len(points))
-            widths += [w for w in marker.scale[:1].tolist() if w > 0.0]
-            if marker.kind == LINE_STRIP:
-                first, second = slice(None, -1), slice(1, None)
-            else:
-                first, second = slice(0, len(points) // 2 * 2, 2), slice(1, None, 2)
-            parts['lines'].append(np.stack([points[first], points[second]], axis=1))
-            parts['line_colors'].append(np.stack([colors[first], colors[second]], axis=1))
-        elif marker.kind == ARROW and len(points) == 2:
-            parts['arrows'].append(points[None])
-            parts['arrow_colors'].append(own[None])
-        else:
-            skipped.add(marker.kind)
-    shapes = {'triangles': (0, 3, 3), 'triangle_colors': (0, 3), 'arrow_colors': (0, 3)}
-    arrays = {
-        name: np.concatenate(found) if found else np.zeros(shapes.get(name, (0, 2, 3)))
-        for name, found in parts.items()
-    }
-    return Figures(
-        frame,
-        **arrays,
-        bodies=bodies,
-        texts=texts,
-        skipped=tuple(sorted(skipped)),
-        line_width=min(widths, default=0.0),
-    )
+def reach(marker: Marker) -> np.ndarray:
+    """Return the points (N, 3) around which there must be room for a marker; none for arrows."""
+    if marker.kind == ARROW:
+        return np.zeros((0, 3))
+    if marker.kind == TEXT:
+        return marker.position[None]
+    if marker.kind in (CUBE, SPHERE, CYLINDER):
+        half = 0.5 * np.abs(SO3(rotation_of(marker)).as_matrix()) @ marker.scale
+        return np.stack([marker.position - half, marker.position + half])
+    return marker.placed_points()
 
 
-def _bytes(colors: np.ndarray) -> np.ndarray:
-    """Return red, green and blue, 0 to 255, of colours (..., 4)."""
-    scaled: np.ndarray = np.rint(255.0 * np.clip(colors[..., :3], 0.0, 1.0))
-    return scaled
+def segments(marker: Marker) -> tuple[np.ndarray, np.ndarray]:
+    """Return ends (N, 2, 3) and colours (N, 2, 3) of the lines of a marker, or of its arrow."""
+    points, colors = marker.placed_points(), colours_of(marker)
+    if marker.kind == LINE_STRIP:
+        points, colors = (np.repeat(ends, 2, axis=0)[1:-1] for ends in (points, colors))
+    count = len(points) // 2 * 2
+    return points[:count].reshape(-1, 2, 3), colors[:count].reshape(-1, 2, 3)
 
 
-def _colors(marker: Marker, count: int) -> np.ndarray:
-    """Return the colours of all points of a marker, (count, 3)."""
+def triangles(marker: Marker) -> tuple[np.ndarray, np.ndarray]:
+    """Return corners (N, 3, 3) and colours (N, 3) of the triangles of a marker."""
+    count = len(marker.points) // 3 * 3
+    colors = colours_of(marker)[:count].reshape(-1, 3, 3).mean(axis=1)
+    return marker.placed_points()[:count].reshape(-1, 3, 3), colors.astype(np.uint8)
+
+
+def colours_of(marker: Marker) -> np.ndarray:
+    """Return the colours of all points of a marker (N, 3), its own where they have none."""
+    count = len(marker.points)
     own = len(marker.colors) == count
-    return _bytes(marker.colors if own else np.tile(marker.color, (count, 1)))
+    colors = marker.colors if own else np.tile(marker.color, (count, 1))
+    return bytes_of(colors)
 
 
-def _unit(turn: np.ndarray) -> np.ndarray:
-    """Return a rotation w, x, y, z of length 1; one of length 0 means none."""
-    length = float(np.linalg.norm(turn))
-    return turn / length if length > 0.0 else _UNIT
+def bytes_of(colors: np.ndarray) -> np.ndarray:
+    """Return red, green and blue, 0 to 255, of colours (..., 4)."""
+    scaled: np.ndarray = np.rint(255.0 * np.clip(colors[..., :3], 0.0, 1.0)).astype(np.uint8)
+    return scaled
 
 
 def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

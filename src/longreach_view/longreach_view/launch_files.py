@@ -1,12 +1,20 @@
-"""Launch files that a view starts and ends."""
+"""Launch files that a view starts, restarts and ends."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from longreach_dynamics.resources import share_directory
+from longreach_tools.launch import find_launch_file, survey
+
+NUMBERS = ('cohesion',)
+"""Arguments of launch files, numbers, that a restart can change."""
 
 # Time for the nodes to end in order [s].
 _PATIENCE = 10.0
@@ -23,6 +31,47 @@ class Started:
         self._next_at_last = time.monotonic() + _PATIENCE
         # Exit code when all launches have ended, one of them so, and none was heard; otherwise 0.
         self.failure = 0
+
+    def _arguments(self) -> dict[str, str]:
+        """Return the arguments of the only launch, given or by default; none of several."""
+        if len(self._launches) != 1:
+            return {}
+        name, *given = self._launches[0]
+        declared = survey(find_launch_file(name, os.environ), {}, os.environ)
+        defaults = {argument: one.default or '' for argument, one in declared.items()}
+        return defaults | dict(word.split(':=', 1) for word in given)
+
+    def scenarios(self) -> list[str]:
+        """Return the scenarios among which the only launch can choose, its own first."""
+        own = self._arguments().get('scenario')
+        if own is None:
+            return []
+        # Also of a launch file's path; scenarios of the crane are named as in ARGESIM C13R.
+        machine = Path(self._launches[0][0]).name.partition('.')[0]
+        prefix, short = ('task_', '') if machine == 'crane' else (f'{machine}_', f'{machine}_')
+        directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+        files = directory.glob(f'{prefix}*.yaml')
+        names = sorted(file.stem.removeprefix(short) for file in files)
+        return sorted(names, key=lambda name: name != own)
+
+    def numbers(self) -> dict[str, float]:
+        """Return the arguments of the only launch that a restart can change, and their values."""
+        arguments = self._arguments()
+        return {name: float(arguments[name] or 0.0) for name in NUMBERS if name in arguments}
+
+    def restart(self, arguments: Mapping[str, str]) -> None:
+        """End the only launch, and start it again with other arguments."""
+        self.close()
+        name, *words = self._launches[0]
+        given = dict(word.split(':=', 1) for word in words)
+        if record := given.get('record'):
+            # A recording is never overwritten.
+            number = 2
+            while Path(f'{record}_{number}').exists():
+                number += 1
+            given['record'] = f'{record}_{number}'
+        self._launches = [[name, *(f'{key}:={v}' for key, v in {**given, **arguments}.items())]]
+        self._processes = [_launch(self._launches[0])]
 
     def follow(self, heard: Collection[str] = ()) -> list[str]:
         """Start what is due, knowing which machines are heard; return a line for what ended."""

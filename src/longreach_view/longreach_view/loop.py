@@ -33,10 +33,6 @@ class Source:
         """Return the own controls of a machine."""
         return []
 
-    def locked(self, _machine: str) -> dict[str, bool]:
-        """Return which sliders are locked, because another node commands that part."""
-        return {}
-
     def springs(self, _now: float) -> Sequence[tuple[str, str]]:
         """Return machine and control of sliders that go back to 0 now."""
         return ()
@@ -96,6 +92,5 @@ def _show_slow(source: Source, page: Page, world: World, now: float) -> None:
         return
     for machine in list(world.machines):
         page.show_controls(machine, source.controls(machine, world))
-        page.lock(machine, source.locked(machine))
     for machine, name in source.springs(now):
         page.spring_back(machine, name)

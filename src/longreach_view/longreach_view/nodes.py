@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from longreach_view.drawing import Body, Figures, right_triangles
+from longreach_dynamics.markers import Marker
+from longreach_view.drawing import (
+    ARROW,
+    CUBE,
+    CYLINDER,
+    SPHERE,
+    TEXT,
+    TRIANGLE_LIST,
+    Drawing,
+    bytes_of,
+    right_triangles,
+    rotation_of,
+    segments,
+    triangles,
+)
 
 # Opacity and colour of what a second recording shows.
 GHOST, GHOST_COLOUR = 0.25, (70, 110, 200)
@@ -16,62 +30,48 @@ _LINE = 0.05
 _TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
 
 
-class FigureNodes:
-    """The nodes of one frame of a drawing."""
+class DrawingNodes:
+    """The nodes of a drawing, one for each marker."""
 
-    def __init__(self, scene: Any, path: str, ghost: bool) -> None:
-        self._scene, self._path, self._ghost = scene, path, ghost
+    def __init__(self, scene: Any, topic: str, ghost: bool) -> None:
+        self._scene, self._topic, self._ghost = scene, topic.strip('/').replace('/', '_'), ghost
         self._nodes: dict[str, Any] = {}
-
-    def _remove(self, name: str) -> None:
-        node = self._nodes.pop(name, None)
-        if node is not None:
-            node.remove()
 
     def remove(self) -> None:
         """Remove all."""
-        for name in list(self._nodes):
-            self._remove(name)
+        for node in self._nodes.values():
+            node.remove()
+        self._nodes = {}
 
-    def fade(self, opacity: float | None) -> None:
-        """Set the opacity of surfaces; lines and arrows have none."""
-        if 'triangles' in self._nodes:
-            self._nodes['triangles'].opacity = opacity
+    def show(self, drawing: Drawing, paths: Mapping[str, str], root: str) -> None:
+        """Show a drawing in the nodes of its frames, ``root`` for unknown ones."""
+        shown = {}
+        for marker in drawing.markers():
+            name = f'{self._topic} {marker.name}_{marker.number} {marker.kind}'.replace('/', '_')
+            shown[f'{paths.get(marker.frame, root)}/{name}'] = marker
+        for path in [path for path in self._nodes if path not in shown]:
+            self._nodes.pop(path).remove()
+        for path, marker in shown.items():
+            if marker.kind == TRIANGLE_LIST:
+                self._show_triangles(path, marker)
+            elif self._ghost:
+                # What has no surface cannot be transparent.
+                continue
+            elif marker.kind == TEXT:
+                self._show_text(path, marker)
+            elif marker.kind in (CUBE, SPHERE, CYLINDER):
+                self._show_body(path, marker)
+            elif marker.kind != ARROW or len(marker.points) == 2:
+                self._show_segments(path, marker)
 
-    def show(self, figures: Figures) -> None:
-        """Show what a message draws."""
-        self._show_triangles(figures)
-        if self._ghost:
-            # What has no surface cannot be transparent.
-            return
-        width = figures.line_width or _LINE
-        self._show_segments('lines', figures.lines, figures.line_colors, width)
-        self._show_segments('arrows', figures.arrows, figures.arrow_colors)
-        shown = {f'-{name}' for name in figures.bodies} | {f'+{name}' for name in figures.texts}
-        for name in [n for n in self._nodes if n[0] in '-+' and n not in shown]:
-            self._remove(name)
-        for name, (text, place) in figures.texts.items():
-            node = self._nodes.get(f'+{name}')
-            if node is None:
-                path = f'{self._path}/{name.replace("/", "_")}'
-                node = self._scene.add_label(path, text, anchor='center-center')
-                self._nodes[f'+{name}'] = node
-            if node.text != text:
-                node.text = text
-            node.position = place
-        for name, body in figures.bodies.items():
-            self._show_body(f'-{name}', body)
-
-    def _show_triangles(self, figures: Figures) -> None:
+    def _show_triangles(self, path: str, marker: Marker) -> None:
         """Show triangles as copies of one, which can be moved without new meshes."""
-        node = self._nodes.get('triangles')
-        if not len(figures.triangles):
-            self._remove('triangles')
-            return
-        positions, rotations, scales = right_triangles(figures.triangles)
-        colors = np.repeat(figures.triangle_colors, 2, axis=0).astype(np.uint8)
+        corners, colors = triangles(marker)
+        positions, rotations, scales = right_triangles(corners)
+        colors = np.repeat(colors, 2, axis=0)
         if self._ghost:
             colors[:] = GHOST_COLOUR
+        node = self._nodes.get(path)
         if node is not None and len(node.batched_positions) == len(positions):
             node.batched_positions = positions.astype(np.float32)
             node.batched_wxyzs = rotations.astype(np.float32)
@@ -79,9 +79,12 @@ class FigureNodes:
             if not np.array_equal(node.batched_colors, colors):
                 node.batched_colors = colors
             return
-        self._remove('triangles')
-        self._nodes['triangles'] = self._scene.add_batched_meshes_simple(
-            f'{self._path}/triangles',
+        if node is not None:
+            self._nodes.pop(path).remove()
+        if not len(positions):
+            return
+        self._nodes[path] = self._scene.add_batched_meshes_simple(
+            path,
             *_TRIANGLE,
             rotations,
             positions,
@@ -95,38 +98,52 @@ class FigureNodes:
             receive_shadow=False,
         )
 
-    def _show_segments(
-        self, kind: str, points: np.ndarray, colors: np.ndarray, width: float = 0.0
-    ) -> None:
-        """Show lines of a width [m] or arrows."""
-        colors, name = colors.astype(np.uint8), f'{self._path}/{kind}'
+    def _show_text(self, path: str, marker: Marker) -> None:
+        """Show a text."""
+        node = self._nodes.get(path)
+        if node is None:
+            node = self._scene.add_label(path, marker.text, anchor='center-center')
+            self._nodes[path] = node
+        if node.text != marker.text:
+            node.text = marker.text
+        node.position = marker.position
+
+    def _show_segments(self, path: str, marker: Marker) -> None:
+        """Show lines or an arrow."""
+        points, colors = segments(marker)
+        if marker.kind == ARROW:
+            colors = colors[:, 0]
 
         def add() -> Any:
-            if kind == 'lines':
-                return self._scene.add_line_segments(name, points, colors, thickness=width)
-            return self._scene.add_arrows(
-                name, points, colors, shaft_radius=0.03, head_radius=0.09, head_length=0.2
+            if marker.kind == ARROW:
+                return self._scene.add_arrows(
+                    path, points, colors, shaft_radius=0.03, head_radius=0.09, head_length=0.2
+                )
+            width = float(marker.scale[0])
+            return self._scene.add_line_segments(
+                path, points, colors, thickness=width if width > 0.0 else _LINE
             )
 
-        node = show_points(self._nodes, kind, points, add)
+        node = show_points(self._nodes, path, points, add)
         if node is not None and not np.array_equal(node.colors, colors):
             node.colors = colors
 
-    def _show_body(self, name: str, body: Body) -> None:
+    def _show_body(self, path: str, marker: Marker) -> None:
         """Show a box, sphere or cylinder of unit size, scaled."""
-        node = self._nodes.get(name)
+        node = self._nodes.get(path)
+        color = tuple(bytes_of(marker.color).tolist())
         if node is None:
-            path = f'{self._path}/{name[1:].replace("/", "_")}'
-            if body.kind == 'box':
-                node = self._scene.add_box(path, body.color, (1.0, 1.0, 1.0))
-            elif body.kind == 'sphere':
-                node = self._scene.add_icosphere(path, 0.5, body.color)
+            if marker.kind == CUBE:
+                node = self._scene.add_box(path, color, (1.0, 1.0, 1.0))
+            elif marker.kind == SPHERE:
+                node = self._scene.add_icosphere(path, 0.5, color)
             else:
-                node = self._scene.add_cylinder(path, 0.5, 1.0, body.color)
-            self._nodes[name] = node
-        node.position, node.wxyz, node.scale = body.position, body.rotation, body.size
-        if tuple(node.color) != body.color:
-            node.color = body.color
+                node = self._scene.add_cylinder(path, 0.5, 1.0, color)
+            self._nodes[path] = node
+        node.position, node.wxyz = marker.position, rotation_of(marker)
+        node.scale = tuple(marker.scale.tolist())
+        if tuple(node.color) != color:
+            node.color = color
 
 
 def show_points(

@@ -8,13 +8,13 @@ business of the loop that reads it, so that a page cannot disturb it.
 from __future__ import annotations
 
 import html
-import json
 import math
 import queue
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,8 @@ _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
 _DISCARD = 3.0
 _DASH = (4, 4)
+# Numbers for the next run, and their labels.
+_NUMBERS = {'cohesion': 'Cohesion [Pa], 0: of the scenario'}
 # Colours of stress from none to the largest, as drawings have them [MPa]; forces [kN] that arrows
 # of 1 m show, by the name of a robot description.
 STRESS, STRESS_COLOURS = 355, ('#296bc7', '#40ad61', '#f5cc26', '#d61f1f')
@@ -94,12 +96,20 @@ class Page:
     The page of a server.
 
     ``length`` is that of a replay [s], 0: live; ``begin`` is the time at its beginning.
+    ``scenarios`` are the choices for a restart of the machine that was launched, empty: none was;
+    ``numbers`` are further arguments of a restart.
     """
 
-    def __init__(self, server: Any, length: float = 0.0, begin: float = 0.0) -> None:
+    def __init__(
+        self,
+        server: Any,
+        length: float = 0.0,
+        begin: float = 0.0,
+        scenarios: Sequence[str] = (),
+        numbers: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
         self.server, self.scene = server, Scene(server)
         self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        server.gate.opened = lambda charts: self._ask('', 'charts', charts)
 
         async def connected(client: Any) -> None:
             self._ask('', 'look', client)
@@ -109,8 +119,8 @@ class Page:
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
         self._ghost: World | None = None
-        # Labels of charts that somebody has chosen, None: the presets; what charts were made of.
-        self._chosen: list[str] | None = None
+        # Charts that somebody has chosen, None: the presets; what charts were made of.
+        self._chosen: list[Chart] | None = None
         self._made_of: Any = None
         self._left_out = 0
         self._appeared = 0.0
@@ -132,7 +142,7 @@ class Page:
         if length:
             self._add_replay(length)
         else:
-            self._add_transport()
+            self._add_transport(scenarios, numbers)
         tabs = gui.add_tab_group()
         self._charts_tab = tabs.add_tab('Charts')
         self._controls_tab = None if length else tabs.add_tab('Controls')
@@ -168,15 +178,27 @@ class Page:
         """Put a request into the queue."""
         self.requests.put(Request(machine, name, value))
 
-    def _add_transport(self) -> None:
-        """Add pause, resume, step and reset."""
+    def _add_transport(self, scenarios: Sequence[str], numbers: Mapping[str, float]) -> None:
+        """Add pause, resume, step, reset, and restart."""
         gui: Any = self.server.gui
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
         group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in _TRANSPORT))
-
         self._on_click(
             group, lambda event: self._ask(self._whom.value, event.target.value.lower())
         )
+        if scenarios:
+            choice = gui.add_dropdown('Scenario', tuple(scenarios))
+            fields = {
+                name: gui.add_number(_NUMBERS[name], value, min=0.0)
+                for name, value in numbers.items()
+            }
+            button = gui.add_button('Restart with this scenario', color='gray')
+
+            def restart(_: Any) -> None:
+                given = {name: f'{field.value:g}' for name, field in fields.items()}
+                self._ask('', 'restart', {'scenario': choice.value, **given})
+
+            self._on_click(button, restart)
 
     def _add_replay(self, length: float) -> None:
         """Add time, play, speed and loop of a replay."""
@@ -204,12 +226,6 @@ class Page:
         self._on_click(fit, look)
 
         gui.add_button('Light or dark', color='gray')
-        straight = gui.add_checkbox(
-            'Straight links',
-            False,
-            hint='Also as the robot description has them, where bent ones are drawn',
-        )
-        self._on(straight, lambda value: self._ask('', 'straight', value))
         gui.add_markdown(
             'Bent beams replace the straight links of the robot description. Ellipsoids are one'
             f' standard deviation of measured positions, {ELLIPSE:g} times enlarged.'
@@ -233,36 +249,31 @@ class Page:
         """Carry out a request that concerns the page alone; return False for any other."""
         value = request.value
         # What was chosen is shown a moment later.
-        labels = self._chosen or [chart.label for chart in self._charts]
+        charts = self._charts if self._chosen is None else self._chosen
         if request.name == 'add':
             if value != _CHOOSE:
-                self._chosen = [*labels, chart_of(value).label]
+                self._chosen = list(dict.fromkeys([*charts, chart_of(value)]))
             self._add.value = _CHOOSE
         elif request.name == 'remove':
             if value != _CHOOSE:
-                self._chosen = [label for label in labels if label != value]
+                self._chosen = [chart for chart in charts if chart.label != value]
             self._remove.value = _CHOOSE
-        elif request.name == 'charts':
-            self._chosen = value or self._chosen
         elif request.name == 'preset':
             self._chosen = None
         elif request.name == 'look':
             if value.client_id in self.server.get_clients():
                 self.scene.look(value, request.machine)
-        elif request.name == 'straight':
-            self.scene.straight = bool(value)
         else:
             return False
         return True
 
-    def _wanted(self, world: World, signals: list[str]) -> list[Chart]:
-        """Return the charts that were chosen, as far as there are such signals, or the presets."""
-        charts = machine_charts(self._presets, world)
+    def _wanted(self, world: World) -> list[Chart]:
+        """Return the charts that were chosen, or the presets, as many as a page shows."""
         if self._chosen is not None:
-            known = {chart.label: chart for chart in [*map(chart_of, signals), *charts]}
-            charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]
+            charts = self._chosen
             first = charts[:_MOST_CHARTS]
         else:
+            charts = machine_charts(self._presets, world)
             # Of each machine the same number, as far as it has as many.
             owners = [chart.title.partition(':')[0] for chart in charts]
             ranks = {chart: owners[:k].count(owners[k]) for k, chart in enumerate(charts)}
@@ -399,10 +410,9 @@ class Page:
             )
         rows += scale_lines(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
-        charts = html.escape(json.dumps(self._chosen or []))
         # Of the machine that buttons act on, or of any: what the space bar resumes.
         whom = self._whom.value if hasattr(self, '_whom') else ALL
-        data = f'data-charts="{charts}" data-paused="{halted.get(whom, any(halted.values())):d}"'
+        data = f'data-paused="{halted.get(whom, any(halted.values())):d}"'
         text = f'<div id="state" style="{style}" {data}>{"".join(rows)}</div>'
         if text != self._state_text:
             self._state_text = self._state.content = text
@@ -427,7 +437,7 @@ class Page:
         made_of = (signals, self._chosen)
         if now - self._appeared > _SETTLED and made_of != self._made_of:
             self._made_of = made_of
-            charts = self._wanted(world, signals)
+            charts = self._wanted(world)
             if charts != self._charts:
                 self._set_charts(charts, world)
         for chart, plot in self._plots:
@@ -495,14 +505,6 @@ class Page:
         )
         self._on(slider, lambda value: self._ask(machine, name, value))
         self._widgets[(machine, name)] = slider
-
-    def lock(self, machine: str, locked: Mapping[str, bool]) -> None:
-        """Lock sliders by name, those whose part another node commands, or unlock them."""
-        for name, is_locked in locked.items():
-            slider = self._widgets.get((machine, name))
-            if slider is not None and slider.disabled != is_locked:
-                slider.disabled = is_locked
-                slider.hint = 'Another node commands this.' if is_locked else 'Springs back to 0.'
 
     def spring_back(self, machine: str, name: str) -> None:
         """Put a slider back to 0."""

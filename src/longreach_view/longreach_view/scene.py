@@ -12,9 +12,9 @@ import numpy as np
 import viser
 from viser.transforms import SO3
 
-from longreach_dynamics.description import Robot, Shape, placed
-from longreach_view.drawing import Figures
-from longreach_view.nodes import GHOST, GHOST_COLOUR, FigureNodes, show_points
+from longreach_dynamics.description import Robot, Shape
+from longreach_view.drawing import reach
+from longreach_view.nodes import GHOST, GHOST_COLOUR, DrawingNodes, show_points
 from longreach_view.world import Machine, Mounting
 
 # Width of the panel beside the scene [pixels].
@@ -31,7 +31,6 @@ _ROW = 1.3
 _FIELD_OF_VIEW = math.radians(45.0)
 # From where the camera looks: from the side of the machines' planes, ahead and above.
 _FROM = np.array([0.30, -1.0, 0.32])
-_STALE = 0.35
 # Narrower pages have the panel below [pixels], over this share of their height.
 _NARROW, _BELOW = 768, 0.6
 # Room for texts at the sides [pixels].
@@ -41,9 +40,6 @@ _TRACK = 0.03
 _ABOVE = (0.4, 0.1)
 # Length of the pyramid that shows a camera, and its colour [m].
 _CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
-# Of the shadow below what stands on the ground: greatest height of that, steps, widths and heights
-# of steps [m], opacity of each.
-_NEAR, _STEPS, _STEP_WIDTH, _STEP_HEIGHT, _STEP_OPACITY = 1.3, 4, 0.2, 0.005, 0.07
 _STILL = 1e-9
 # A camera that is further from where it was put was moved by hand [m, and share].
 _MOVED = 1e-3
@@ -78,18 +74,15 @@ class _MachineScene:
         self._reach: dict[str, Box] = {}
         self._label: Any = None
         self._shapes: list[Any] = []
-        # Of shapes when they are not stale, None: opaque.
-        self._opacities: list[float | None] = []
         # Shapes by link, and the links that are not shown.
         self._of_link: dict[str, list[Any]] = {}
         self._hidden: frozenset[str] = frozenset()
         self._origins: list[Any] = []
         self._joints: dict[str, Any] = {}
         self._shown: dict[str, float] = {}
-        self._stale = False
         self.paths: dict[str, str] = {}
-        # By topic, frame, and path of the frame.
-        self._drawings: dict[tuple[str, str, str], FigureNodes] = {}
+        # By topic, and their versions.
+        self._drawings: dict[str, DrawingNodes] = {}
         self._drawn: dict[str, int] = {}
         self._markers: dict[str, Any] = {}
         self._cameras: dict[str, tuple[Any, Any]] = {}
@@ -99,8 +92,8 @@ class _MachineScene:
 
     def clear(self) -> None:
         """Remove drawings, cameras and measured markers; they are drawn anew."""
-        for figures in self._drawings.values():
-            figures.remove()
+        for nodes in self._drawings.values():
+            nodes.remove()
         for node in (*self._markers.values(), *(node for _, node in self._cameras.values())):
             node.remove()
         self._drawings, self._drawn, self._markers, self._cameras = {}, {}, {}, {}
@@ -111,7 +104,6 @@ class _MachineScene:
         for node in (*self._shapes, *reversed(self._origins)):
             node.remove()
         self._shapes, self._origins, self._joints, self._of_link = [], [], {}, {}
-        self._opacities = []
         self._shown, self.paths = {}, {}
         self.robot = robot
         if robot is None:
@@ -129,44 +121,13 @@ class _MachineScene:
         for k, shape in enumerate(robot.shapes):
             node = self._add(f'{self.paths[shape.link]}/shape{k}', shape)
             self._shapes.append(node)
-            self._opacities.append(node.opacity)
             self._of_link.setdefault(shape.link.rpartition('/')[2], []).append(node)
         self._hidden = frozenset()
         self.move(robot, positions)
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
-        if not self._ghost:
-            self._shade(robot)
         self.placed = False
         self.place(robot, positions)
-
-    def _shade(self, robot: Robot) -> None:
-        """Darken the ground below what does not move, in steps that make a soft edge."""
-        still, moved = robot.place({}), robot.place(dict.fromkeys(robot.joints, 0.1))
-        corners = [
-            placed(shape.points, still[shape.link])
-            for shape in robot.shapes
-            if np.array_equal(still[shape.link], moved[shape.link])
-        ]
-        near = [one for one in corners if one[:, 2].min() < _NEAR - self.height]
-        if not near:
-            return
-        places = np.concatenate(near)
-        middle, half = 0.5 * (places.max(0) + places.min(0)), 0.5 * np.ptp(places, axis=0)
-        square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-        for k in range(_STEPS):
-            size = half[:2] + _STEP_WIDTH * (_STEPS - 1 - k)
-            level = np.full((4, 1), _STEP_HEIGHT * (k + 1) - self.height)
-            node = self._scene.add_mesh_simple(
-                f'{self._path}/shadow{k}',
-                np.hstack([middle[:2] + size * square, level]).astype(np.float32),
-                np.array([[0, 1, 2], [0, 2, 3]], dtype=np.uint32),
-                color=(0, 0, 0),
-                opacity=_STEP_OPACITY,
-                cast_shadow=False,
-                receive_shadow=False,
-            )
-            self._origins.append(node)
 
     def place(self, robot: Robot, positions: Mapping[str, float]) -> bool:
         """Note the room of a robot as it stands when first seen; return whether that was now."""
@@ -233,17 +194,10 @@ class _MachineScene:
                 node.wxyz = np.array([math.cos(half), *(math.sin(half) * joint.axis)])
 
     def mark_stale(self, note: str) -> None:
-        """Fade the machine and say why beside its name; an empty note shows it as usual."""
+        """Say beside the machine's name why it is stale; an empty note: it is not."""
         text = f'{self._title} · {note}' if note else self._title
         if self._label is not None and self._label.text != text:
             self._label.text = text
-        if bool(note) != self._stale:
-            self._stale = bool(note)
-            for node, own in zip(self._shapes, self._opacities, strict=True):
-                node.opacity = min(_STALE, 1.0 if own is None else own) if note else own
-            opacity = _STALE if note else GHOST if self._ghost else None
-            for figures in self._drawings.values():
-                figures.fade(opacity)
 
     def hide(self, links: frozenset[str]) -> None:
         """Hide the straight shapes of links, without prefix, and show all others."""
@@ -256,29 +210,22 @@ class _MachineScene:
         """Show the drawings that have changed; return whether they need more room."""
         before = self.bounds
         for topic, drawing in machine.drawings.items():
-            if self._drawn.get(topic) == machine.drawn[topic]:
+            if self._drawn.get(topic) == drawing.version:
                 continue
-            self._drawn[topic] = machine.drawn[topic]
-            shown = set()
-            for figures in drawing.figures():
-                base = paths.get(figures.frame, self._path)
-                key = (topic, figures.frame, base)
-                shown.add(key)
-                if key not in self._drawings:
-                    own = f'{topic.strip("/")} {figures.frame}'.replace('/', '_')
-                    self._drawings[key] = FigureNodes(self._scene, f'{base}/{own}', self._ghost)
-                self._drawings[key].show(figures)
-                points = _points(figures)
-                if topic not in self._reach and base == self._path and len(points):
-                    self._reach[topic] = (points.min(axis=0), points.max(axis=0))
-                    self.bounds = _around(before, self._reach[topic])
-            for key in [k for k in self._drawings if k[0] == topic and k not in shown]:
-                self._drawings.pop(key).remove()
+            self._drawn[topic] = drawing.version
+            if topic not in self._drawings:
+                self._drawings[topic] = DrawingNodes(self._scene, topic, self._ghost)
+            self._drawings[topic].show(drawing, paths, self._path)
+            near = [m for m in drawing.markers() if paths.get(m.frame, self._path) == self._path]
+            points = np.concatenate([np.zeros((0, 3)), *map(reach, near)])
+            if topic not in self._reach and len(points):
+                self._reach[topic] = (points.min(axis=0), points.max(axis=0))
+                self.bounds = _around(self.bounds, self._reach[topic])
         return self.bounds is not before
 
     def frames(self, machine: Machine) -> set[str]:
         """Return the frames in which drawings, cameras and measured markers are shown."""
-        found = {frame for _, frame, _ in self._drawings}
+        found = set().union(*(drawing.frames() for drawing in machine.drawings.values()))
         found |= {shown[0] for shown, _ in self._cameras.values()}
         return found | ({machine.estimate_frame} if machine.estimates else set())
 
@@ -360,16 +307,6 @@ class _MachineScene:
             node.visible = key in shown
 
 
-def _points(figures: Figures) -> np.ndarray:
-    """Return the points (N, 3) around which there must be room for figures: all but arrows."""
-    parts = [figures.triangles.reshape(-1, 3), figures.lines.reshape(-1, 3)]
-    parts += [place[None] for _, place in figures.texts.values()]
-    for body in figures.bodies.values():
-        half = 0.5 * np.abs(SO3(body.rotation).as_matrix()) @ body.size
-        parts.append(np.stack([body.position - half, body.position + half]))
-    return np.concatenate(parts)
-
-
 def _above(box: Box) -> float:
     """Return the height of a machine's name above it [m]."""
     return min(_ABOVE[0], _ABOVE[1] * float(np.max(box[1] - box[0])))
@@ -434,8 +371,6 @@ class Scene:
         server.initial_camera.fov = _FIELD_OF_VIEW
         self._aimed = np.zeros((0, 3))
         self._aim()
-        # Whether links are also shown straight where they are drawn bent.
-        self.straight = False
         # Frames that no robot description has, by machine, at whose root they are shown.
         self.unplaced: dict[str, list[str]] = {}
         self._looks: dict[int, _Look] = {}
@@ -476,7 +411,7 @@ class Scene:
             self._arrange()
             changed = True
         bent = [drawing.bent() for drawing in machine.drawings.values()]
-        shown.hide(frozenset() if self.straight else frozenset().union(*bent))
+        shown.hide(frozenset().union(*bent))
         for name in shown.draw_cameras(machine, paths):
             for owner in self._machines.values():
                 owner.surround(f'{machine.name}/{name}', machine.mountings[name])

@@ -42,8 +42,6 @@ _LOOK = 0.5
 # A slider of a valve goes back to 0 when it was not moved for this long; while it is not 0, and a
 # moment longer, its command is sent with this period [s].
 _SPRING, _SENDING, _PERIOD = 1.0, 0.2, 0.02
-# Others command the valves when a command of theirs came within this time [s].
-_OTHERS = 1.0
 # A failure is shown for this long, and a service has this long to answer [s].
 _SHOWN, _PATIENCE = 6.0, 5.0
 _LOAD = 90.0
@@ -87,8 +85,6 @@ class LiveSource(Source):
         self._touched: dict[tuple[str, str], float] = {}
         self._sent: dict[str, float] = {}
         self._until: dict[str, float] = {}
-        self._latest: dict[str, float] = {}
-        self._sliders: set[tuple[str, str]] = set()
 
     # --- listening ---------------------------------------------------------------------------
 
@@ -127,8 +123,6 @@ class LiveSource(Source):
             drawn = topic.typename == KIND
             message = read_markers(data) if drawn else deserialize_message(data, topic.message)
             samples.append(Sample(topic.name, topic.typename, message, stamp, topic.lost))
-            if kind == 'ValveCommand':
-                self._latest[topic.name] = now
         return samples
 
     def _look(self, world: World) -> None:
@@ -155,12 +149,16 @@ class LiveSource(Source):
         self._listened = {
             name: types[0]
             for name, types in self._node.get_topic_names_and_types()
-            if types[0] in (_VALVES, _NUMBER)
-            and any(
-                other.node_name != 'view'
-                for other in self._node.get_subscriptions_info_by_topic(name)
-            )
+            if types[0] in (_VALVES, _NUMBER) and self._is_free(name, types[0])
         }
+
+    def _is_free(self, topic: str, kind: str) -> bool:
+        """Return whether a node listens to a topic; of valves, whether none commands them."""
+        listening = self._node.get_subscriptions_info_by_topic(topic)
+        others = self._node.get_publishers_info_by_topic(topic) if kind == _VALVES else ()
+        return any(one.node_name != 'view' for one in listening) and all(
+            one.node_name == 'view_controls' for one in others
+        )
 
     def _take_image(self, name: str, message: Any) -> None:
         """Keep the latest picture."""
@@ -205,7 +203,6 @@ class LiveSource(Source):
                     found.append(Control(name, 'Set point [m]', 'slider', low, high, begin))
             elif kind == _VALVES:
                 found += self._valves(name, world)
-        self._sliders |= {(machine, c.name) for c in found if c.kind == 'valve'}
         return found
 
     def _valves(self, topic: str, world: World) -> list[Control]:
@@ -217,25 +214,11 @@ class LiveSource(Source):
             for name in cylinders
         ]
 
-    def locked(self, machine: str) -> dict[str, bool]:
-        """Return for each valve slider that was shown whether another node commands the valves."""
-        return {
-            name: self._is_commanded(name.partition(' ')[0])
-            for owner, name in self._sliders
-            if owner == machine
-        }
-
-    def _is_commanded(self, topic: str) -> bool:
-        """Return whether others command the valves; while the view does, that is not known."""
-        if topic in self._until:
-            return False
-        heard = self._latest.get(topic, -_OTHERS)
-        own = self._sent.get(topic, -_OTHERS) + _SENDING
-        return heard > own and time.monotonic() - heard < _OTHERS
-
     def handle(self, request: Request, world: World, now: float) -> None:
-        """Call a service, send a set point, move a valve."""
-        if request.name in _TRANSPORT:
+        """Call a service, send a set point, move a valve, restart."""
+        if request.name == 'restart' and self._started is not None:
+            self._started.restart(request.value)
+        elif request.name in _TRANSPORT:
             machines = world.machines if request.machine == ALL else [request.machine]
             for machine in machines:
                 service = f'/{machine}/plant/{request.name}'.replace('//', '/')

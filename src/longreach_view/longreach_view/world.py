@@ -137,7 +137,6 @@ class Machine:
     # The last ones, (time [s], text): brake, emergency mode, loads.
     events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_EVENTS))
     drawings: dict[str, Drawing] = field(default_factory=dict)  # by topic
-    drawn: dict[str, int] = field(default_factory=dict)
     # Of markers by name, and their last positions, in a frame.
     estimates: dict[str, Estimate] = field(default_factory=dict)
     tracks: dict[str, deque[np.ndarray]] = field(default_factory=dict)
@@ -302,7 +301,6 @@ class World:
             machine.positions = {name: float(p) for name, p in found if math.isfinite(p)}
         elif kind == 'MarkerArray':
             machine.drawings.setdefault(sample.topic, Drawing()).add(message)
-            machine.drawn[sample.topic] = machine.drawn.get(sample.topic, 0) + 1
             unknown = sorted({m.kind for m in message.markers} - set(TYPES))
             if unknown:
                 machine.problem = f'{sample.topic}: markers of types {unknown} are not shown'
@@ -415,9 +413,8 @@ class World:
             machine.events.clear()
             machine.estimates.clear()
             machine.tracks.clear()
-            for topic, drawing in machine.drawings.items():
+            for drawing in machine.drawings.values():
                 drawing.clear()
-                machine.drawn[topic] += 1
 
 
 def _parent(topic: str) -> str:

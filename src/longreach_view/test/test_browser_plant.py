@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pages import Tab, View
+from rcl_interfaces.srv import GetParameters
 
+from longreach_node.testing import bench
 from longreach_tools.testing import DEADLINE
 from longreach_view.launch_files import Started
 from longreach_view.page import Request
@@ -28,7 +31,9 @@ class Crane:
         source = LiveSource(self.started)
         self.ending = resources.enter_context(contextlib.ExitStack())
         self.ending.callback(source.close)
-        self.view = View(source)
+        self.view = View(
+            source, scenarios=self.started.scenarios(), numbers=self.started.numbers()
+        )
         self.ending.callback(self.view.close)
         self.tab = Tab(chromium, self.view)
         resources.callback(self.tab.page.close)
@@ -42,6 +47,15 @@ class Crane:
 
     def until(self, condition, what):
         self.tab.until(condition, what)
+
+
+def scenario():
+    """Return the file that the running plant has read."""
+    with bench() as driver:
+        answer = driver.call(
+            GetParameters, '/crane/plant/get_parameters', GetParameters.Request(names=['scenario'])
+        )
+    return Path(answer.values[0].string_value).name
 
 
 @pytest.fixture(scope='module')
@@ -96,6 +110,17 @@ def test_pause_step_resume_and_reset_act_on_the_simulation(crane):
     crane.click('Reset')
     crane.until(lambda: crane.machine.time < before, 'time begins anew')
     crane.until(lambda: crane.tab.time() < before, 'the page tells it')
+
+
+@pytest.mark.slow
+def test_a_restart_with_another_scenario(crane):
+    assert scenario() == 'task_b.yaml'
+    crane.tab.page.get_by_role('combobox', name='Scenario').click()
+    crane.tab.page.get_by_role('option', name='task_c').click()
+    crane.click('Restart with this scenario')
+    crane.until(lambda: 'stale' in crane.tab.state(), 'the page says that the old one is gone')
+    crane.until(lambda: 'real time' in crane.tab.state(), 'the new one runs')
+    assert scenario() == 'task_c.yaml'
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from longreach_msgs.msg import ValveCommand
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from test_replay import crane_bag
@@ -23,8 +24,10 @@ from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_node.testing import bench
 from longreach_tools.fields import numeric_fields
+from longreach_tools.launch import find_launch_file
 from longreach_tools.testing import DEADLINE, Outcome
 from longreach_view import commands, launch_files
+from longreach_view.page import Request
 from longreach_view.view_node import LiveSource
 from longreach_view.world import Machine, Sample, World
 
@@ -92,6 +95,31 @@ def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
         assert notes() == [said]
 
 
+def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(
+    monkeypatch, tmp_path
+):
+    begun = []
+    monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(list(words)))
+    boom = launch_files.Started([['boom', 'record:=bag']])
+    own, *others = boom.scenarios()
+    assert own == 'load_release'
+    assert {'hold', 'wave'} <= {*others}
+    assert others == sorted(others)
+    assert boom.numbers() == {}
+    excavator = launch_files.Started([['excavator', 'scenario:=free_swing', 'cohesion:=9e3']])
+    assert excavator.scenarios()[0] == 'free_swing'
+    assert excavator.numbers() == {'cohesion': 9000.0}
+    (tmp_path / 'bag_2').mkdir()
+    again = launch_files.Started([['boom', f'record:={tmp_path}/bag', 'scenario:=hold']])
+    again._processes = []
+    again.restart({'scenario': 'wave'})
+    assert begun[-1] == ['boom', f'record:={tmp_path}/bag_3', 'scenario:=wave']
+    several = launch_files.Started([['boom'], ['crane']])
+    assert (several.scenarios(), several.numbers()) == ([], {})
+    path = find_launch_file('crane', os.environ)
+    assert launch_files.Started([[str(path)]]).scenarios() == ['task_c', 'task_b']
+
+
 def test_it_ends_as_a_launch_that_fails():
     words = [*COMMAND, 'boom', 'scenario:=nix', '--port', '0']
     done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False)
@@ -127,6 +155,28 @@ def test_the_slider_of_a_set_point_begins_within_its_limits(limits, begin):
         world.machines[''] = Machine('', robot=SimpleNamespace(joints={'car': joint}))
         assert source.controls('', world) == []
     assert found == ([] if begin is None else [begin])
+
+
+def test_valves_have_sliders_while_no_other_node_commands_them():
+    topic, world = '/boom/valve_command', World(lambda _: {'spool[a]': 0.0})
+    state = Sample('/boom/joint_states', 'JointState', JointState(), 0.0)
+    for sample in (state, state._replace(topic='/boom/hydraulics', typename='HydraulicState')):
+        world.take(sample, 0.0)
+    with contextlib.closing(LiveSource()) as source, bench() as plant:
+        plant.listen(ValveCommand, topic)
+
+        def sliders():
+            source.poll(world, time.monotonic())
+            return [one.name for one in source.controls('boom', world)]
+
+        plant.until(lambda: sliders() == [f'{topic} a'], 'a slider')
+        other = plant.driver.create_publisher(ValveCommand, topic, 1)
+        plant.until(lambda: not sliders(), 'none beside a controller')
+        plant.driver.destroy_publisher(other)
+        plant.until(sliders, 'a slider again')
+        source.handle(Request('boom', f'{topic} a', 0.5), world, time.monotonic())
+        plant.settle()
+        assert sliders(), 'its own commands are none of another node'
 
 
 def test_a_recording_needs_no_network(tmp_path):

@@ -1,8 +1,9 @@
-"""Markers as arrays: each type, deletion, and triangles made of right-angled ones."""
+"""Markers as nodes: each type, deletion, and triangles made of right-angled ones."""
 
 import dataclasses
 
 import numpy as np
+import pytest
 import viser.transforms
 
 from longreach_dynamics.markers import Marker, Markers
@@ -13,8 +14,18 @@ from longreach_view.drawing import (
     LINE_STRIP,
     TRIANGLE_LIST,
     Drawing,
+    reach,
     right_triangles,
 )
+from longreach_view.nodes import DrawingNodes
+from longreach_view.server import open_server, stop_server
+
+
+@pytest.fixture
+def scene():
+    server = open_server('127.0.0.1', 0)
+    yield server.scene
+    stop_server(server)
 
 
 def marker(
@@ -62,38 +73,59 @@ def test_right_angled_triangles_cover_any_triangle():
     assert all(np.isfinite(part).all() for part in right_triangles(np.zeros((1, 3, 3))))
 
 
-def test_figures_of_all_types_with_colours_and_poses():
+def shown(scene, drawing):
+    """Return the nodes of a drawing by the names of their markers."""
+    nodes = DrawingNodes(scene, '/crane/forces', ghost=False)
+    nodes.show(drawing, {}, '/root')
+    return {path.split()[1]: node for path, node in nodes._nodes.items()}
+
+
+def test_all_types_with_colours_and_poses(scene):
     half, line = np.sqrt(0.5), [(0, 0, 0), (1, 0, 0)]
     blue = [(0, 0, 0), (0, 0, 0), (0, 0, 1)]
-    (figures,) = drawn(
-        marker(ARROW, line, name='arrow', place=(0, 0, 5)),
-        marker(LINE_STRIP, [*line, (2, 0, 1)], name='strip'),
-        marker(LINE_LIST, line, name='list', turn=(half, 0, 0, half)),
-        marker(TRIANGLE_LIST, [*line, (0, 0, 1)], name='faces', colors=blue),
-        marker(CYLINDER, name='body', place=(1, 2, 3)),
-        marker(9, name='text'),
-        marker(10, name='mesh'),
-    ).figures()
-    assert figures.frame == 'crane/track'
-    np.testing.assert_allclose(figures.arrows, [[[0, 0, 5], [1, 0, 5]]])
-    assert figures.arrow_colors.tolist() == [[255, 0, 0]]
-    np.testing.assert_allclose(figures.lines[:2, 1], [[1, 0, 0], [2, 0, 1]])
-    np.testing.assert_allclose(figures.lines[2, 1], [0, 1, 0], atol=1e-12)
-    assert figures.line_width == 1.0
-    assert figures.triangle_colors.tolist() == [[0, 0, 85]]
-    assert figures.bodies['body_0'].position.tolist() == [1, 2, 3]
-    assert figures.skipped == (10,)
-    assert figures.texts['text_0'][0] == 'tip'
+    nodes = shown(
+        scene,
+        drawn(
+            marker(ARROW, line, name='arrow', place=(0, 0, 5)),
+            marker(ARROW, name='none'),
+            marker(LINE_STRIP, [*line, (2, 0, 1)], name='strip'),
+            marker(LINE_LIST, line, name='list', turn=(half, 0, 0, half)),
+            marker(TRIANGLE_LIST, [*line, (0, 0, 1)], name='faces', colors=blue),
+            marker(CYLINDER, name='body', place=(1, 2, 3)),
+            marker(9, name='text'),
+        ),
+    )
+    assert sorted(nodes) == [f'{n}_0' for n in ('arrow', 'body', 'faces', 'list', 'strip', 'text')]
+    np.testing.assert_allclose(nodes['arrow_0'].points, [[[0, 0, 5], [1, 0, 5]]])
+    assert nodes['arrow_0'].colors.tolist() == [[255, 0, 0]]
+    np.testing.assert_allclose(nodes['strip_0'].points[:, 1], [[1, 0, 0], [2, 0, 1]])
+    np.testing.assert_allclose(nodes['list_0'].points[0, 1], [0, 1, 0], atol=1e-12)
+    assert nodes['list_0'].thickness == 1.0
+    assert nodes['faces_0'].batched_colors.tolist() == [[0, 0, 85]] * 2
+    assert nodes['body_0'].position.tolist() == [1, 2, 3]
+    assert nodes['text_0'].text == 'tip'
+
+
+def test_markers_move_change_and_go(scene):
+    nodes, drawing = DrawingNodes(scene, 'crane/forces', ghost=False), Drawing()
+    line = [(0, 0, 0), (1, 0, 0)]
+    for points in (line, [*line, *line], [], line):
+        drawing.add(Markers([marker(LINE_LIST, points), marker(CYLINDER, name='b')]))
+        nodes.show(drawing, {}, '/root')
+        found = [len(node.points) for path, node in nodes._nodes.items() if ' a_0 ' in path]
+        assert found == [len(points) // 2] * bool(points)
+    drawing.clear()
+    nodes.show(drawing, {}, '/root')
+    assert not [name for name in scene._handle_from_node_name if 'forces' in name]
 
 
 def test_markers_stay_until_they_are_deleted():
     names = [('a', 0), ('b1', 2), ('b', 12)]
     drawing = drawn(*(marker(CYLINDER, name=name, number=number) for name, number in names))
     drawing.add(Markers([marker(CYLINDER, name='a', action=2)]))
-    (figures,) = drawing.figures()
-    assert list(figures.bodies) == ['b1_2', 'b_12']
+    assert [(m.name, m.number) for m in drawing.markers()] == names[1:]
     drawing.add(Markers([marker(CYLINDER, action=3)]))
-    assert drawing.figures() == []
+    assert drawing.markers() == []
 
 
 def test_triangles_of_one_colour_are_no_stress():
@@ -103,22 +135,22 @@ def test_triangles_of_one_colour_are_no_stress():
 
 
 def test_a_marker_that_is_not_finite_is_not_drawn():
-    (figures,) = drawn(
+    drawing = drawn(
         marker(LINE_STRIP, [(0, 0, 0), (np.nan, 0, 0)], name='bad'),
         marker(CYLINDER, name='worse', place=(np.inf, 0, 0)),
         marker(CYLINDER, name='good'),
-    ).figures()
-    assert list(figures.bodies) == ['good_0']
-    assert len(figures.lines) == 0
-
-
-def test_lines_are_as_thin_as_the_thinnest():
-    line = [(0, 0, 0), (1, 0, 0)]
-    thin, nothing = (
-        dataclasses.replace(marker(LINE_STRIP, line, name=name), scale=np.array([width, 0, 0]))
-        for name, width in (('thin', 0.002), ('nothing', 0.0))
     )
-    (figures,) = drawn(marker(LINE_LIST, line), thin, nothing).figures()
-    assert figures.line_width == 0.002
-    (figures,) = drawn(nothing).figures()
-    assert figures.line_width == 0.0
+    assert [m.name for m in drawing.markers()] == ['good']
+
+
+def test_lines_without_a_width_are_visible(scene):
+    line = [(0, 0, 0), (1, 0, 0)]
+    one = dataclasses.replace(marker(LINE_STRIP, line), scale=np.zeros(3))
+    assert shown(scene, drawn(one))['a_0'].thickness > 0.0
+
+
+def test_room_for_a_body_is_that_of_its_box():
+    half = np.sqrt(0.5)
+    low, high = reach(marker(CYLINDER, place=(5, 0, 0), turn=(half, 0, 0, half)))
+    np.testing.assert_allclose([low, high], [[4, -0.5, -1.5], [6, 0.5, 1.5]])
+    assert len(reach(marker(ARROW, [(0, 0, 0), (1, 0, 0)]))) == 0

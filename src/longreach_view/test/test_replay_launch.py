@@ -19,6 +19,7 @@ from longreach_excavator.visuals import FORCE_SCALE as EXCAVATOR
 from longreach_harvester.visuals import FORCE_SCALE as HARVESTER
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import launch
+from longreach_view.drawing import ARROW, TRIANGLE_LIST
 from longreach_view.page import FORCES, STRESS, STRESS_COLOURS, Request
 from longreach_view.recording import BagSource
 from longreach_view.world import World
@@ -26,8 +27,8 @@ from longreach_view.world import World
 DURATION = 0.7
 
 
-def figures_at(bag, topic, times):
-    """Return what a drawing shows at some times of a replay [s]."""
+def markers_at(bag, topic, times):
+    """Return the markers that a drawing shows at some times of a replay [s]."""
     source, world = BagSource([bag]), World(numeric_fields)
     found = []
     for time in times:
@@ -35,9 +36,14 @@ def figures_at(bag, topic, times):
         source.handle(Request('', 'seek', time + 1e-6))
         source.poll(world, 0.0)
         machine = world.machines[topic.split('/')[1]]
-        found += machine.drawings[topic].figures()
+        found.append(machine.drawings[topic].markers())
         assert not machine.problem
     return found
+
+
+def together(markers, part):
+    """Return the points, or their colours, of markers of triangles."""
+    return np.concatenate([getattr(m, part) for m in markers if m.kind == TRIANGLE_LIST])
 
 
 @pytest.mark.slow_after(1)
@@ -46,25 +52,29 @@ def test_a_replayed_boom_has_its_bent_shape_and_stress(tmp_path, words):
     fast = ('real_time_factor:=0.0', f'duration:={DURATION}', 'record:=bag', *words)
     with launch('boom', tmp_path, 'scenario:=load_release', *fast) as running:
         assert running.wait() == 0, running.text()
-    shown = figures_at(tmp_path / 'bag', '/boom/shape', (0.0, DURATION))
+    shown = markers_at(tmp_path / 'bag', '/boom/shape', (0.0, DURATION))
     boom = load_boom()
     directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
     machine = Boom(boom, load_scenario(directory / 'boom_load_release.yaml', boom, STEP), STEP)
     state, time = machine.initial_state(), 0.0
-    for figures, end in zip(shown, (0.0, DURATION), strict=True):
+    for markers, end in zip(shown, (0.0, DURATION), strict=True):
         while time < end - 1e-9:
             state = machine.advance(state, BY_SCENARIO, time, STEP)
             time += STEP
         shapes = shape_of(boom, state, 12)
         drawn = shape_to_message(shapes, [stress_colours(s.stress) for s in shapes], Header())
         triangles = read_markers(serialize_message(drawn)).markers
-        expected = np.concatenate([m.points.reshape(-1, 3, 3) for m in triangles])
-        np.testing.assert_allclose(figures.triangles, expected, atol=1e-9)
-        colors = np.concatenate([m.colors for m in triangles])[:, :3].reshape(-1, 3, 3)
-        np.testing.assert_allclose(figures.triangle_colors / 255.0, colors.mean(axis=1), atol=3e-3)
+        expected = np.concatenate([m.points for m in triangles])
+        np.testing.assert_allclose(together(markers, 'points'), expected, atol=1e-9)
+        colors = np.concatenate([m.colors for m in triangles])
+        np.testing.assert_allclose(together(markers, 'colors'), colors, atol=1e-6)
     # The load is released: the boom swings, and its stress falls.
-    assert np.abs(shown[1].triangles - shown[0].triangles).max() > 0.02
-    assert np.abs(shown[1].triangle_colors - shown[0].triangle_colors).max() > 10
+    points, colors = (
+        np.abs(np.subtract(*(together(markers, part) for markers in shown))).max()
+        for part in ('points', 'colors')
+    )
+    assert points > 0.02
+    assert colors > 0.04
 
 
 def test_the_scales_of_the_page_are_those_of_the_drawings():
@@ -81,6 +91,7 @@ def test_a_replayed_excavator_has_its_forces(tmp_path):
     fast = ('real_time_factor:=0.0', f'duration:={DURATION}', 'record:=bag')
     with launch('excavator', tmp_path, *fast) as running:
         assert running.wait() == 0, running.text()
-    begin, end = figures_at(tmp_path / 'bag', '/excavator/forces', (0.0, DURATION))
-    assert len(begin.arrows) >= 3
-    assert np.abs(end.arrows[:3] - begin.arrows[:3]).max() > 0.01
+    begin, end = markers_at(tmp_path / 'bag', '/excavator/forces', (0.0, DURATION))
+    first, last = ([m.points for m in found if m.kind == ARROW][:3] for found in (begin, end))
+    assert len(first) == 3
+    assert np.abs(np.subtract(last, first)).max() > 0.01
