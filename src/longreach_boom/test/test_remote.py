@@ -13,6 +13,7 @@ from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.testing import bench
+from longreach_tools import options
 from longreach_tools.machine_command import configure
 
 
@@ -41,7 +42,7 @@ class Rig:
 
     def begin(self, *words):
         """Begin a command beside the boom."""
-        arguments = parsed(*words, '--timeout', 10)
+        arguments = parsed(*words)
         return self.bench.begin(arguments.run, arguments)
 
     def do(self, *words):
@@ -143,9 +144,10 @@ def test_a_move_that_the_controller_refuses(rig):
         (('move', '0', '--time', 1), 'no controller listens to /north/trajectory'),
     ],
 )
-def test_where_nobody_is(words, missing):
+def test_where_nobody_is(words, missing, monkeypatch):
+    monkeypatch.setattr(options, 'ANSWER', 0.2)
     with pytest.raises(LongreachError, match=f'^{missing} after 0.2 s; .* longreach launch boom,'):
-        run(*words, '--namespace', 'north', '--timeout', 0.2)
+        run(*words, '--namespace', 'north')
 
 
 @pytest.mark.parametrize(

@@ -358,12 +358,8 @@ def _on_cluster(
     function: Callable[[Any], Any], supply: _Supply, cluster: str
 ) -> Generator[tuple[int, Any]]:
     """Yield the number and the outcome of each job when a Dask cluster has finished it."""
-    try:
-        import distributed
-    except ImportError:
-        raise InputError(
-            'a cluster needs the package distributed (Dask); install it: pip install distributed'
-        ) from None
+    import distributed
+
     with contextlib.ExitStack() as stack:
         kept = _kept.get()
         if kept is None:

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from longreach_tools.arguments import add_network, count, finite, optional_file, positive
+from longreach_tools.arguments import add_network, count, finite, optional_file
 from longreach_tools.output import add_format
+
+# Longest wait for an answer of a running node [s].
+ANSWER = 10.0
 
 
 def add_file(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
@@ -63,9 +66,7 @@ def add_namespace(parser: argparse.ArgumentParser, whose: str, default: str | No
 
 
 def add_node_options(parser: argparse.ArgumentParser, machine: str) -> None:
-    """Add ``--namespace``, ``--network`` and ``--timeout`` for requests to running nodes."""
+    """Add ``--namespace`` and ``--network`` for requests to running nodes."""
     add_namespace(parser, f'the {machine}', machine)
-    parser.add_argument(
-        '--timeout', type=positive, default=5.0, help='longest wait for an answer [s] (default: 5)'
-    )
     add_network(parser)
+    parser.set_defaults(timeout=ANSWER)

@@ -37,7 +37,7 @@ from longreach_tools.output import (
 _MOST_RUNS = 10_000_000
 # Combinations of the ends of ranges that are checked before the first run.
 _MOST_ENDS = 1000
-# Above, results are in a folder, and a summary is printed.
+# Above, results are in a folder, and only their number is printed.
 _MOST_SHOWN = 100_000
 _MESSAGE, _WARNINGS, _BETWEEN = 'message', 'warnings', ' | '
 # A file of results is written after so many runs, numbers of time series, or seconds (or 1 % of
@@ -45,7 +45,6 @@ _MESSAGE, _WARNINGS, _BETWEEN = 'message', 'warnings', ' | '
 _ROWS, _NUMBERS, _SECONDS = 20_000, 4_000_000, 10.0
 # So many different messages are printed.
 _MOST_LINES = 20
-_STATISTICS = 'smallest', 'mean', 'largest'
 _CHANGED = (
     'the files or the code of the machine and its scenario have changed during the sweep; repeat'
     ' it: a folder of --results has the runs of before'
@@ -199,11 +198,14 @@ class Results:
                 f'--results {folder}, allowed: a folder, such as out/{folder.stem}.parquet; --csv'
                 ' writes a table of few runs'
             )
-        self._pa, self._parquet = _parquet()
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self._pa, self._parquet = pa, parquet
         self.folder, self._units, self._size = folder, dict(units), len(swept)
         self._numbers = [*swept, *units]
         columns = [*self._numbers, _MESSAGE, _WARNINGS, *series]
-        number, text, pa = self._pa.float64(), self._pa.string(), self._pa
+        number, text = pa.float64(), pa.string()
         units = {**units, **series}
         kinds = [number] * len(self._numbers) + [text] * 2 + [pa.list_(number)] * len(series)
         fields = [
@@ -306,19 +308,6 @@ def _as_bytes(values: np.ndarray) -> np.ndarray:
     return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
 
 
-def _parquet() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError(
-            '--results needs the package pyarrow; install it: pip install pyarrow; a table of few'
-            ' runs is written by --csv'
-        ) from None
-    return pyarrow, pyarrow.parquet
-
-
 # --- runs -----------------------------------------------------------------------------------
 
 
@@ -413,10 +402,13 @@ def run_sweep(
             raise InputError(_CHANGED)
         said = _Said(machine, swept)
         if is_large and results is not None:
-            done, failed = _summarize(arguments, units, results, design, said)
+            done, failed = _count(results, design, said)
             done, failed = done + len(found), failed + len(found)
             for k, one in found.items():
                 said.add(design[k], [one.message])
+            where = f'pandas.read_parquet({str(results.folder)!r})'
+            text = f'{done} runs, {failed} failed; their results: {where}'
+            print_result({'runs': done, 'failed': failed}, text, arguments.format)
         else:
             found |= _known(results, design)
             done, failed = len(found), sum(bool(one.message) for one in found.values())
@@ -505,51 +497,16 @@ def _known(results: Results | None, design: np.ndarray) -> dict[int, Measured]:
     return found
 
 
-def _summarize(
-    arguments: argparse.Namespace,
-    units: Mapping[str, str],
-    results: Results,
-    design: np.ndarray,
-    said: _Said,
-) -> tuple[int, int]:
-    """Print what many runs gave in short; return how many there are, and how many failed."""
+def _count(results: Results, design: np.ndarray, said: _Said) -> tuple[int, int]:
+    """Return how many runs of a design are on disk, and how many of them failed."""
     wanted = _as_bytes(design)
     done = failed = 0
-    count, total = np.zeros(len(units), int), np.zeros(len(units))
-    low, high = np.full(len(units), np.inf), np.full(len(units), -np.inf)
-    for values, numbers, messages, warnings in results.parts():
+    for values, _, messages, warnings in results.parts():
         own = np.flatnonzero(np.isin(_as_bytes(values), wanted))
-        rows = numbers[own]
-        count += np.isfinite(rows).sum(0)
-        total += np.nansum(rows, 0)
-        low = np.fmin(low, np.fmin.reduce(rows, initial=np.inf))
-        high = np.fmax(high, np.fmax.reduce(rows, initial=-np.inf))
         done += len(own)
         for k in own:
-            if messages[k] or warnings[k]:
-                failed += bool(messages[k])
-                said.add(values[k], [messages[k], *warnings[k].split(_BETWEEN)])
-    mean = np.divide(total, count, out=np.full(len(units), np.nan), where=count > 0)
-    shown = {
-        name: {'unit': unit, 'runs': int(count[k])}
-        | dict(
-            zip(_STATISTICS, (low[k], mean[k], high[k]) if count[k] else (None,) * 3, strict=True)
-        )
-        for k, (name, unit) in enumerate(units.items())
-    }
-    cells = [
-        (
-            f'{name} [{one["unit"]}]',
-            *('-' if one[k] is None else one[k] for k in ('runs', *_STATISTICS)),
-        )
-        for name, one in shown.items()
-    ]
-    result = {'runs': done, 'failed': failed, 'results': shown}
-    print_result(
-        result,
-        f'{done} runs, {failed} failed\n' + table(('quantity', 'runs', *_STATISTICS), cells),
-        arguments.format,
-    )
+            failed += bool(messages[k])
+            said.add(values[k], [messages[k], *warnings[k].split(_BETWEEN)])
     return done, failed
 
 

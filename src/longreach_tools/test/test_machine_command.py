@@ -269,9 +269,9 @@ def test_a_description_is_printed(swing, capsys):
 def test_services_of_a_plant_and_of_one_machine(swing, monkeypatch, capsys):
     monkeypatch.setattr(import_module('longreach_node.remote'), 'call_plant', lambda *words: words)
     for name in ('pause', 'resume', 'step', 'reset', 'let-go'):
-        call(swing, name, '--timeout', 2, '--namespace', 'north')
+        call(swing, name, '--namespace', 'north')
         service = name.replace('-', '_')
-        said = f"('{service}', 'north', 2.0, 'longreach launch swing')\n"
+        said = f"('{service}', 'north', 10.0, 'longreach launch swing')\n"
         assert capsys.readouterr().out == said
 
 

@@ -19,7 +19,6 @@ COMMON = {
     '--from': 'first time',
     '--network': 'on other computers',
     '--seed': '(default: ',
-    '--timeout': 'longest wait',
     '--to': 'last time [s]',
 }
 

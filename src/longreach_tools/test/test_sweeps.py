@@ -194,7 +194,7 @@ def test_runs_of_killed_processes_are_no_results(arguments, tmp_path):
     assert [job['a'] for job in calls] == [15.0]
 
 
-def test_many_runs_are_summarized(arguments, tmp_path, capsys, monkeypatch):
+def test_many_runs_are_counted(arguments, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sweeps, '_MOST_SHOWN', 5)
     words = ('a', '1:3:3', 'b', '10:30:3', '--format', 'json')
     for more in ((), ('--results', tmp_path / 'a', '--csv', tmp_path / 'a.csv')):
@@ -204,10 +204,7 @@ def test_many_runs_are_summarized(arguments, tmp_path, capsys, monkeypatch):
         assert run(arguments(*words, '--results', tmp_path)) == 1
         assert len(calls) == count
         found = capsys.readouterr()
-        shown = json.loads(found.out)
-        assert (shown['runs'], shown['failed']) == (9, 3)
-        assert [*shown['results']['sum'].values()] == ['m', 6, 11.0, 21.5, 32.0]
-        assert [*shown['results']['product'].values()] == ['m^2', 6, 10.0, 30.0, 60.0]
+        assert json.loads(found.out) == {'runs': 9, 'failed': 3}
         assert 'a = 3, b = 10 and 2 more runs: odd' in found.err
 
 

@@ -322,7 +322,7 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
 
 
 def test_names_that_ros_does_not_allow():
-    words = ('initialize', 'top', 'one', '--at', '1,2', '--radius', 9, '--timeout', 1)
+    words = ('initialize', 'top', 'one', '--at', '1,2', '--radius', 9)
     for name in ('a b', '1st', ''):
         refused(f'--node {name!r}, allowed', *words, '--node', name)
 
