@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks
 from longreach_markers.tracking.follower import Followed, Follower, follow
-from longreach_markers.tracking.image_sets import ImageSet
 from longreach_markers.tracking.pose_agreement import (
     Agreement,
     agreement_text,
@@ -35,7 +33,7 @@ from longreach_tools.output import (
     write_csv,
 )
 from longreach_vision.io.bag_files import BagImages, TrackWriter
-from longreach_vision.io.messages import CAMERAS, KINDS, cameras_of
+from longreach_vision.io.messages import KINDS, cameras_of
 from longreach_vision.io.picture_files import writing_overlay
 from longreach_vision.io.track_table import Tracks, compare, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -43,8 +41,9 @@ from longreach_vision.simulator.marker_path import MarkerPath
 _MILLI = 1e3
 # Largest number of reasons listed for each marker.
 _REASONS = 5
-# Sightings of a camera, as a share of the other's, below which it is said to contribute nothing.
-_SILENT = 0.1
+# Sightings of a camera, as a share of the other's, or by two cameras, as a share of all, that are
+# said to be few; share of those by two cameras that are tracked of a good rig.
+_FEW, _HALF = 0.1, 0.5
 
 
 class Targets:
@@ -108,7 +107,6 @@ def track_markers(
     rows: list[list[float]] = []
     bodies = tuple(body.name for body in rig.bodies)
     reasons: dict[str, list[str]] = {name: [] for name in (*rig.names, *bodies)}
-    first: ImageSet[np.ndarray] | None = None
     counts = dict.fromkeys(rig.cameras, 0)
     cameras = cameras_of(known or rig.cameras)
     follower, sightings = Follower(rig), Sightings(rig)
@@ -130,8 +128,6 @@ def track_markers(
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
             for camera in one.images.images:
                 counts[camera] += 1
-            if first is None and 1 < len(one.images.images) == len(rig.cameras):
-                first = one.images
             # Estimates are written in increasing order of time.
             if not one.images.late:
                 rows.append(row_of(one.frame, rig.names, cameras, bodies))
@@ -145,7 +141,7 @@ def track_markers(
         tracks = Tracks(rig.names, cameras, np.array(rows), reasons, bodies)
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
-    advice = _advice(rig, tracks, first) or _silent(rig, tracks, counts, first)
+    advice = _advice(rig, tracks)
     failure: LongreachError | None = None
     for problem in problems:
         text = f'{problem}; the {len(rows)} images tracked before it are written'
@@ -185,76 +181,34 @@ def _until_broken(
 # --- advice ----------------------------------------------------------------------------------
 
 
-def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str:
-    """Return advice if hardly any marker is tracked by both cameras; empty otherwise."""
-    if first is None or tuple(rig.cameras) != CAMERAS:
-        return ''
-    both = [
-        (tracks.column(name, 'status') == 0.0) & (tracks.column(name, 'cameras') == 3.0)
-        for name in rig.names
-    ]
-    if np.mean(both) > 0.5:
-        return ''
-    left, right = (first.images[name] for name in CAMERAS)
-    exchanged = {'left': right, 'right': left}
-    # Given pixels were read in the pictures named left and right.
-    markers = tuple(one.replace(left=one.right, right=one.left) for one in rig.markers)
-    pixels = dataclasses.replace(rig, markers=markers)
-    given = _tracked(rig, first.images, 2)
-    turned = max(_tracked(one, exchanged, 2) for one in (rig, pixels))
-    # Hardly anything but an exchange makes most markers fit exchanged, and few as given.
-    if 2 * turned <= len(rig.names) or 2 * given > turned:
-        return ''
-    return (
-        f'left and right may be exchanged: both cameras track {turned} of {len(rig.names)} markers'
-        f' of the first pair if exchanged, {given} as given; check which images belong to which'
-        ' camera, then the poses and the plane of the rig'
-    )
-
-
-def _silent(
-    rig: Rig, tracks: Tracks, counts: Mapping[str, int], first: ImageSet[np.ndarray] | None
-) -> str:
-    """Return which camera contributes hardly anything although another one tracks markers."""
-    tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
+def _advice(rig: Rig, tracks: Tracks) -> str:
+    """Return which camera hardly contributes, or that two hardly ever agree; empty for neither."""
     if len(rig.cameras) < 2:
         return ''
+    tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
     least, *_, other = sorted(rig.cameras, key=lambda name: tracked[name])
-    few, many = tracked[least], tracked[other]
-    if not few < _SILENT * many:
-        return ''
-    cause = 'check that it is not covered, out of focus or badly exposed, and its pose'
-    if not counts[least]:
-        cause = 'it has no images'
-    elif first is not None:
-        alone = dataclasses.replace(rig, cameras={least: rig.cameras[least]})
-        image = first.images[least]
-        turned = _tracked(alone, {least: np.ascontiguousarray(image[::-1, ::-1])}, 1)
-        if turned > max(_tracked(alone, {least: image}, 1), len(rig.names) // 2):
-            cause = (
-                f'its images seem to be upside down: turned by 180 degrees, {turned} of'
-                f' {len(rig.names)} markers are tracked in the first one; turn the images, or'
-                ' measure its pose with them'
-            )
-    share = 'nothing' if not few else 'hardly anything'
-    text = f'{least} contributes {share}: it tracks markers in {few} sightings, {other} in {many}'
-    if len(rig.cameras) == 2:
-        text += (
-            f'; the positions are those of {other} {"alone" if not few else "mostly"}, in the'
-            ' plane and without a second camera that could contradict'
+    if tracked[least] < _FEW * tracked[other]:
+        text = (
+            f'{least} tracks markers in {tracked[least]} sightings, {other} in {tracked[other]}:'
+            f' check that {least} has images, that they are its own, not upside down, covered, out'
+            ' of focus or badly exposed, and its pose'
         )
-    return f'{text}; {cause}'
-
-
-def _tracked(rig: Rig, images: Mapping[str, np.ndarray], cameras: int) -> int:
-    """Return the number of markers tracked by a number of cameras in first images of one time."""
-    try:
-        frame = Follower(rig).update(ImageSet(dict.fromkeys(images, 0), dict(images), False))
-    except InputError:
-        # Cameras of different sizes.
-        return 0
-    found = frame.estimates.values()
-    return sum(one.status == TRACKED and len(one.cameras) == cameras for one in found)
+        if len(rig.cameras) == 2:
+            text += (
+                f'; the positions are those of {other}, in the plane and without a second camera'
+                ' that could contradict'
+            )
+        return text
+    used = np.array([tracks.column(name, 'cameras') for name in rig.names]).astype(int)
+    is_tracked = np.array([tracks.column(name, 'status') == 0.0 for name in rig.names])
+    # A power of two is a single camera.
+    by_two = (used & (used - 1)) > 0
+    if np.mean(is_tracked & by_two) >= max(_FEW, _HALF * np.mean(by_two)):
+        return ''
+    return (
+        'two cameras hardly ever track a marker together: check that the images are given in the'
+        f' order of the rig, {", ".join(rig.cameras)}, then the poses and the plane'
+    )
 
 
 # --- results ---------------------------------------------------------------------------------
