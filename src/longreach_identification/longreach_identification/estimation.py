@@ -44,9 +44,9 @@ from longreach_identification.search import FIRST_STEP, SHORTEST_STEP, Search
 # of a module. LongreachError: there is no prediction for these values.
 Predict = Callable[[int, Mapping[str, float]], Mapping[str, np.ndarray]]
 
-# Rounds in which unknown noise levels are estimated, and their change that ends them.
-_MOST_ROUNDS = 5
-
+# Rounds in which unknown noise levels are estimated; relative change of the sum of squares or of
+# the unknowns that ends a search.
+_MOST_ROUNDS, _TOLERANCE = 5, 1e-6
 
 # Typical size of a logarithm: what data tell about it is not judged by a factor of 3.
 _DECADES = 10.0
@@ -106,42 +106,19 @@ class Problem:
     floors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check all."""
-        names = self.names
-        if not names:
+        """Check start and validation."""
+        if not self.unknowns:
             raise InputError('there is no unknown, allowed: at least one')
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InputError(f'unknowns has {", ".join(twice)} more than once')
         for unknown in self.unknowns:
-            if not unknown.lowest < unknown.highest:
-                raise InputError(
-                    f'{unknown.name} has the bounds [{unknown.lowest:g}, {unknown.highest:g}],'
-                    ' allowed: the lower one below the upper one'
-                )
             if not unknown.lowest <= unknown.start <= unknown.highest:
                 raise InputError(
                     f'{unknown.name} = {unknown.start:g} at the start, allowed:'
                     f' [{unknown.lowest:g}, {unknown.highest:g}]'
                 )
-            if unknown.logarithmic and not unknown.lowest > 0.0:
-                raise InputError(
-                    f'{unknown.name} is estimated as a logarithm, with the lower bound'
-                    f' {unknown.lowest:g}, allowed: above 0'
-                )
-            if unknown.considered and unknown.name not in (self.prior.names if self.prior else ()):
-                raise InputError(f'{unknown.name} is not estimated and has no prior; give one')
         given = [recording.name for recording in self.recordings]
         for name in self.validation:
             if name not in given:
                 raise InputError(f'validation = {name!r}, allowed: {" | ".join(given)}')
-        if self.prior is not None:
-            count = len(self.prior.names)
-            if self.prior.mean.shape != (count,) or self.prior.covariance.shape != (count, count):
-                raise InputError(
-                    f'the prior has {count} names, a mean of shape {self.prior.mean.shape} and a'
-                    f' covariance of shape {self.prior.covariance.shape}'
-                )
 
     @property
     def names(self) -> list[str]:
@@ -167,8 +144,8 @@ class Estimate(NamedTuple):
     condition: float  # of the information matrix with ones on its diagonal
     weakest: dict[str, float]
     fit: dict[str, SignalFit]
-    offsets: dict[tuple[str, str], float]  # by names of recording and signal
-    predicted: dict[tuple[str, str], np.ndarray]  # at all times of the signal, with its offset
+    # By names of recording and signal, at all of its times, with its offset.
+    predicted: dict[tuple[str, str], np.ndarray]
     chi_square: float  # of the fitted rows and the prior
     rows: int  # fitted
     aic: float  # Akaike's and the Bayesian information criterion, autocorrelation considered
@@ -286,7 +263,6 @@ def estimate(
     cluster: str | None = None,
     progress: bool | None = False,
     iterations: int = 30,
-    tolerance: float = 1e-6,
     robust: bool = False,
     interrupted: bool = False,
 ) -> Estimate:
@@ -295,10 +271,9 @@ def estimate(
 
     KeyboardInterrupt with a text where there is none.
 
-    ``iterations`` are for given noise levels, ``tolerance`` is the relative change of the sum of
-    squares or of the unknowns that ends the search. ``robust``: rows further than two deviations
-    from the model weigh less, after Huber. ``interrupted``: a search that led here was.
-    LongreachError without a prediction at the start.
+    ``iterations`` are for given noise levels. ``robust``: rows further than two deviations from
+    the model weigh less, after Huber. ``interrupted``: a search that led here was. LongreachError
+    without a prediction at the start.
     """
     fit = Search(problem, processes, cluster)
     hidden = None if progress is None else not progress
@@ -310,7 +285,7 @@ def estimate(
             x = fit.best
             fit.first_levels(x)
             for _ in range(_MOST_ROUNDS):
-                x, status = fit.solve(x, fit.free, iterations, tolerance)
+                x, status = fit.solve(x, fit.free, iterations, _TOLERANCE)
                 if not fit.update_levels(x, robust):
                     break
             # With steps that belong to the standard errors here.
@@ -387,7 +362,7 @@ def profile(
             for k in order:
                 x[index] = grid[k]
                 if others.size:
-                    x, _ = fit.solve(x, others, 10, 1e-6)
+                    x, _ = fit.solve(x, others, 10, _TOLERANCE)
                 squares[k] = np.sum(fit.weighted(x) ** 2)
     least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
     shown = np.exp(grid) if unknown.logarithmic else grid
@@ -465,7 +440,7 @@ def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
         inflation = np.where(np.isfinite(plain), np.diag(covariance) / plain, np.nan)
     values = fit.outer(x)
     scale = np.where(fit.logarithmic, values, 1.0)
-    fits = fits_of(fit, parts)
+    fits, predicted = fits_of(fit, parts)
     penalty = count + extra
     found = Estimate(
         tuple(problem.names),
@@ -475,9 +450,8 @@ def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
         share,
         condition,
         weakest,
-        fits[0],
-        fits[1],
-        fits[2],
+        fits,
+        predicted,
         chi_square,
         fit.rows,
         criterion + 2.0 * penalty,

@@ -37,25 +37,21 @@ class SignalFit(NamedTuple):
 
 def fits_of(
     fit: Search, parts: Sequence[np.ndarray]
-) -> tuple[dict[str, SignalFit], dict[tuple[str, str], float], dict[tuple[str, str], np.ndarray]]:
-    """Return fit by signal, and offsets and predictions by recording and signal."""
-    offsets: dict[tuple[str, str], float] = {}
+) -> tuple[dict[str, SignalFit], dict[tuple[str, str], np.ndarray]]:
+    """Return fit by signal, and predictions with their offsets by recording and signal."""
     predicted: dict[tuple[str, str], np.ndarray] = {}
     sums: dict[str, np.ndarray] = {}
     for block, part in zip(fit.blocks, parts, strict=True):
         recording = fit.problem.recordings[block.recording]
-        key = (recording.name, block.signal)
         error = block.values - part
         # A recording for validation has an offset of its own, from its own rows.
         base = block.fitted if block.fitted.any() else np.ones(error.size, dtype=bool)
         offset = float(error[base].mean()) if block.offset else 0.0
         if block.offset and block.fitted.any():
             offset = float(np.average(error[base], weights=fit.deviation(block) ** -2.0))
-        if block.offset:
-            offsets[key] = offset
         shown = np.full(recording.signals[block.signal].times.shape, np.nan)
         shown[block.rows] = part + offset
-        predicted[key] = shown
+        predicted[recording.name, block.signal] = shown
         error = error - offset
         row = sums.setdefault(block.signal, np.zeros(8))
         for first, use in ((0, block.fitted), (4, ~block.fitted)):
@@ -80,7 +76,7 @@ def fits_of(
                 float(np.sqrt(row[5] / row[4])),
                 float(1.0 - row[5] / row[6]),
             )
-    return fits, offsets, predicted
+    return fits, predicted
 
 
 def warnings_of(

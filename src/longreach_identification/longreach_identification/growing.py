@@ -135,7 +135,7 @@ class _Stage:
         parts = fit.predicted(self.start(found))
         if parts is None:
             return False
-        if excess(problem, fits_of(fit, parts)[2], self.events, problem.validation):
+        if excess(problem, fits_of(fit, parts)[1], self.events, problem.validation):
             return False
         total, rows = 0.0, 0
         for block, residuals in zip(fit.blocks, fit.residuals(parts), strict=True):

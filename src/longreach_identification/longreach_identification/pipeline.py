@@ -87,7 +87,7 @@ class Identified:
                     'Poses at rest',
                     self.statics.estimate,
                     self.statics.recordings,
-                    _static_before(self.page, self.start, self.statics),
+                    self.statics.before,
                     notes=self.statics.stretches,
                     at_rest=True,
                 )
@@ -203,19 +203,6 @@ def identify_machine(
             if _OF_RECORDING not in name
         }
     return Identified(page, start, page.with_values(start, values), at_rest, found, notes)
-
-
-def _static_before(
-    page: Identifiable, start: Any, found: StaticResult
-) -> dict[tuple[str, str], np.ndarray]:
-    """Return the predictions of the start values for all poses."""
-    predicted = page.statics().model(start, found.poses)(page.values(start))
-    names = np.array([pose.recording for pose in found.poses])
-    return {
-        (recording.name, quantity): predicted[quantity][names == recording.name]
-        for recording in found.recordings
-        for quantity in recording.signals
-    }
 
 
 def _before(page: Identifiable, start: Any, found: Found) -> dict[tuple[str, str], np.ndarray]:

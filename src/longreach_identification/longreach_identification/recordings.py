@@ -125,7 +125,6 @@ def read_csv(
     file: str | Path,
     signals: Sequence[MeasuredSignal],
     columns: ColumnMap | None = None,
-    deviations: Mapping[str, float] | None = None,
     events: Sequence[tuple[float, str]] = (),
     conditions: Mapping[str, float] | None = None,
 ) -> Recording:
@@ -141,8 +140,6 @@ def read_csv(
         Those of the machine.
     columns : mapping, optional
         See :func:`column_map`; signals that it lacks are columns of their own name.
-    deviations : mapping of str to float, optional
-        Standard deviations of the noise, by patterns such as ``p_head_*``; unknown by default.
     events, conditions
         See :class:`longreach_identification.machine.Recording`.
 
@@ -169,7 +166,7 @@ def read_csv(
         if column.name not in table:
             continue
         values = table[column.name] * column.factor + column.offset
-        found[name] = signal(times, values, _deviation_of(name, deviations or {}))
+        found[name] = signal(times, values)
     beyond = [name for name in table if name not in wanted.names and name != clock.name]
     if found and beyond:
         raise InputError(
@@ -183,14 +180,6 @@ def read_csv(
             ' give a column map'
         )
     return Recording(Path(file).name, found, tuple(events), dict(conditions or {}))
-
-
-def _deviation_of(name: str, deviations: Mapping[str, float]) -> float:
-    """Return the standard deviation of a signal's noise, NaN when it is unknown."""
-    for pattern, value in deviations.items():
-        if fnmatchcase(name, pattern):
-            return value
-    return np.nan
 
 
 def signal(
@@ -234,36 +223,16 @@ def require(
     return found
 
 
-def checked(
-    recording: Recording, patterns: Sequence[str] = ('*',), shortest: float = 0.0
-) -> Recording:
-    """
-    Return a recording of which the signals of some patterns have been checked.
-
-    InputError for fewer than 10 rows, less than ``shortest`` [s], values that are not finite, and
-    a clock that stands or jumps back.
-    """
-    for name, shown in recording.signals.items():
-        if not any(fnmatchcase(name, pattern) for pattern in patterns):
-            continue
-        what = f'{name} in {recording.name}'
-        times, values = shown.times, shown.values
-        if len(times) < _FEWEST_ROWS:
-            raise InputError(f'{what} has {len(times)} rows, allowed: at least {_FEWEST_ROWS}')
-        _check_clock(what, times)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if bad.size:
+def check_finite(recording: Recording, patterns: Sequence[str]) -> None:
+    """Raise InputError for signals of some patterns with values that are not finite."""
+    for name, (times, values, _) in recording.signals.items():
+        bad = times[~np.isfinite(values)]
+        if bad.size and any(fnmatchcase(name, pattern) for pattern in patterns):
             raise InputError(
-                f'{what} is not finite in {bad.size} of {len(values)} rows, from'
-                f' {times[bad[0]]:.6g} s to {times[bad[-1]]:.6g} s, allowed: numbers; cut the'
-                ' recording, or leave this signal out'
+                f'{name} in {recording.name} is not finite in {bad.size} of {len(values)} rows,'
+                f' from {bad[0]:.6g} s to {bad[-1]:.6g} s, allowed: numbers; cut the recording, or'
+                ' leave this signal out'
             )
-        length = float(times[-1] - times[0])
-        if length < shortest:
-            raise InputError(
-                f'{what} is {length:.3g} s long, allowed: at least {shortest:g} s; record longer'
-            )
-    return recording
 
 
 def check_recordings(recordings: Sequence[Recording], signals: Sequence[MeasuredSignal]) -> None:

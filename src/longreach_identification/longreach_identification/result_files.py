@@ -67,7 +67,7 @@ def report_of(
     units = {entry.name: entry.unit for entry in page.free_parameters(found.start)}
     units |= {signal.name: signal.unit for signal in page.signals(found.start)}
     if found.statics is not None:
-        units |= {name: 'N' for name in found.statics.predicted if name.startswith('force_')}
+        units |= {name: 'N' for name in found.statics.residuals if name.startswith('force_')}
     if planted and found.dynamics is not None:
         experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
         planted = planted | page.derived(page.load(str(arguments.planted)), experiment)

@@ -444,11 +444,6 @@ def _blocks(problem: Problem) -> list[Block]:
     blocks = []
     for number, recording in enumerate(problem.recordings):
         for name, signal in recording.signals.items():
-            if not signal.times.shape == signal.values.shape == signal.deviation.shape:
-                raise InputError(
-                    f'{name} of {recording.name} has {signal.times.shape} times,'
-                    f' {signal.values.shape} values and {signal.deviation.shape} deviations'
-                )
             rows = np.flatnonzero(np.isfinite(signal.values) & np.isfinite(signal.times))
             deviation = signal.deviation[rows]
             if (deviation <= 0.0).any() or np.isinf(deviation).any():

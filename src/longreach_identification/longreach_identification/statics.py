@@ -40,15 +40,8 @@ from longreach_identification.estimation import (
 )
 from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording, Signal
-from longreach_identification.recordings import checked, require
-from longreach_identification.stillness import (
-    Mean,
-    Motion,
-    Stillness,
-    StillStretch,
-    describe,
-    find_still,
-)
+from longreach_identification.recordings import check_finite, check_recordings, require
+from longreach_identification.stillness import Mean, Motion, StillStretch, find_still
 
 # Relative step of differences, and rounds until the estimate stays to within this share of its
 # standard errors.
@@ -71,7 +64,7 @@ DRIFT = 3.3e-9
 # Warned about: scatter of a force over the typical friction of its actuator. That of the friction
 # which is left at stops is half of it.
 _BEYOND_FRICTION = 2.0
-_FORCES, _GAUGES, _OF_GAUGE = 'force_*', 'strain_*', ('bias', 'drift')
+_GAUGES, _OF_GAUGE = 'strain_*', ('bias', 'drift')
 # Beginning of the names of gauges' factors.
 _SENSITIVITY = 'gauge_sensitivity_'
 
@@ -119,7 +112,7 @@ class StaticMachine(Protocol):
         ...
 
     def pose(self, machine: Any, recording: Recording, stretch: StillStretch) -> StaticPose:
-        """Return what was measured in a stretch."""
+        """Return what was measured in a stretch; raises InputError."""
         ...
 
     def nuisances(self, machine: Any, poses: Sequence[StaticPose]) -> tuple[Nuisance, ...]:
@@ -141,18 +134,18 @@ class StaticResult:
     Result of :func:`identify_statics`.
 
     The estimate has parameters, biases and drifts of gauges by recording, and nuisances.
-    ``predicted`` and ``used`` are (poses,) by quantity; ``stretches`` are lines on what was used;
-    ``sensitivity`` is the relative change of each parameter when a dimension or the payload is
-    wrong by 1 % (a position by 10 mm) and taken as exact.
+    ``before`` are predictions of the start file by names of recording and quantity, ``residuals``
+    measured less predicted values (poses,), NaN where they are not used. ``sensitivity`` is the
+    relative change of each parameter when a dimension or the payload is wrong by 1 % (a position
+    by 10 mm) and taken as exact.
     """
 
     estimate: Estimate
     parameters: tuple[str, ...]
-    poses: tuple[StaticPose, ...]
     recordings: tuple[Recording, ...]  # of the poses, at their middle
-    predicted: dict[str, np.ndarray]
-    used: dict[str, np.ndarray]
-    stretches: tuple[str, ...]
+    before: dict[tuple[str, str], np.ndarray]
+    residuals: dict[str, np.ndarray]
+    stretches: tuple[str, ...]  # lines on what was used
     sensitivity: dict[str, dict[str, float]]
     warnings: tuple[str, ...]
 
@@ -169,39 +162,14 @@ class StaticResult:
                 biases.setdefault(name.partition('@')[0], []).append(float(value))
         return found | {name: float(np.mean(values)) for name, values in biases.items()}
 
-    def residuals(self) -> dict[str, np.ndarray]:
-        """Return measured less predicted of each quantity, (poses,); NaN where not used."""
-        found = {}
-        for name, predicted in self.predicted.items():
-            measured = np.array([_value(pose, name) for pose in self.poses])
-            found[name] = np.where(self.used[name], measured - predicted, np.nan)
-        return found
-
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        found = self.estimate.to_dict()
-        residuals = self.residuals()
-        found['warnings'] = list(self.warnings)
-        found['stretches'] = list(self.stretches)
-        found['sensitivity'] = self.sensitivity
-        found['poses'] = [
-            {
-                'recording': pose.recording,
-                'start': pose.start,
-                'end': pose.end,
-                'directions': dict(pose.directions),
-                'measured': {name: mean.value for name, mean in pose.measured.items()},
-                'standard_error': {
-                    name: mean.standard_error for name, mean in pose.measured.items()
-                },
-                'residual': {
-                    name: None if np.isnan(rest[k]) else float(rest[k])
-                    for name, rest in residuals.items()
-                },
-            }
-            for k, pose in enumerate(self.poses)
-        ]
-        return found
+        return {
+            **self.estimate.to_dict(),
+            'warnings': list(self.warnings),
+            'stretches': list(self.stretches),
+            'sensitivity': self.sensitivity,
+        }
 
 
 def of_gauge(what: str, quantity: str, recording: str) -> str:
@@ -215,9 +183,9 @@ def still_poses(
     recordings: Sequence[Recording],
     shortest: float = 5.0,
     window: float = 2.5,
-) -> tuple[list[StaticPose], list[Stillness]]:
+) -> tuple[list[StaticPose], list[str]]:
     """
-    Return the poses at rest in recordings, and which stretches were refused.
+    Return the poses at rest in recordings, and lines on which parts are used, and why not.
 
     Parameters
     ----------
@@ -237,22 +205,22 @@ def still_poses(
         raise InputError('there is no recording of poses at rest, allowed: at least one')
     if len(set(names)) < len(names):
         raise InputError(f'recordings have the names {", ".join(names)}, allowed: no two alike')
-    poses, found = [], []
-    needed = statics.needed(machine)
     signals = statics.page.signals(machine)
+    check_recordings(recordings, signals)
+    poses, lines = [], []
     for recording in recordings:
-        patterns = require(recording, needed, signals)
-        checked(recording, [*patterns, _GAUGES], shortest)
-        still = find_still(recording, statics.motions(machine, recording), shortest, window)
-        found.append(still)
-        if not still.stretches:
-            reasons = {refusal.reason for refusal in still.refused}
+        patterns = require(recording, statics.needed(machine), signals)
+        check_finite(recording, [*patterns, _GAUGES])
+        motions = statics.motions(machine, recording)
+        stretches, parts = find_still(recording, motions, shortest, window)
+        if not stretches:
             raise InputError(
                 f'{recording.name} has no stretch in which the machine stands still for'
-                f' {shortest:g} s: {"; ".join(sorted(reasons)) or "it moves all the time"}'
+                f' {shortest:g} s: {"; ".join(parts) or "it moves all the time"}'
             )
-        poses += [statics.pose(machine, recording, stretch) for stretch in still.stretches]
-    return poses, found
+        poses += [statics.pose(machine, recording, stretch) for stretch in stretches]
+        lines += parts
+    return poses, lines
 
 
 def identify_statics(
@@ -260,8 +228,7 @@ def identify_statics(
     machine: Any,
     poses: Sequence[StaticPose],
     parameters: Sequence[str] = ('mass_scale_*', 'gauge_sensitivity_*'),
-    stretches: Sequence[Stillness] = (),
-    quantities: Sequence[str] = (_FORCES, _GAUGES),
+    stretches: Sequence[str] = (),
 ) -> StaticResult:
     """
     Estimate parameters from poses at rest.
@@ -276,10 +243,8 @@ def identify_statics(
     parameters : sequence of str
         Patterns of the parameters that are free. Sensitivities of all gauges that are used are
         free in any case: taken for exact, they would make masses wrong without a word.
-    stretches : sequence of Stillness
-        For the report.
-    quantities : sequence of str
-        Patterns of the measured quantities to use.
+    stretches : sequence of str
+        Those of :func:`still_poses`, for the report.
 
     Raises
     ------
@@ -293,7 +258,7 @@ def identify_statics(
             f'there are {len(poses)} poses at rest, allowed: at least {_FEWEST_POSES}; hold more'
             ' poses, or shorten the shortest stretch'
         )
-    used = _used(poses, quantities)
+    used = _used(poses)
     warnings = _check_directions(poses, used) + _check_rest(poses, used)
     measured = [name for name, rows in used.items() if rows.any()]
     gauges = [name for name in measured if fnmatchcase(name, _GAUGES)]
@@ -373,27 +338,32 @@ def identify_statics(
     assert found is not None
     assert predict is not None
     machine_start = statics.page.values(machine)
+    shapes = model(machine_start)
+    values = dict(zip(found.names, found.values.tolist(), strict=True))
+    residuals = {}
+    for name, predicted in predict.all(values).items():
+        shown = np.array([_value(pose, name) for pose in poses])
+        residuals[name] = np.where(used[name], shown - predicted, np.nan)
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
-    warnings += _check_shapes(poses, used, index, model(machine_start))
-    values = dict(zip(found.names, found.values.tolist(), strict=True))
+    warnings += _check_shapes(poses, used, index, shapes)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
     found = found._replace(start=start)
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
     free = [name for name in found.names if name in machine_start]
-    result = StaticResult(
+    return StaticResult(
         found,
         tuple(free),
-        tuple(poses),
         tuple(data),
-        predict.all(values),
-        {name: used[name] for name in measured},
-        tuple(describe(stretches)),
+        {
+            (recording.name, name): shapes[name][index == number]
+            for number, recording in enumerate(data)
+            for name in recording.signals
+        },
+        residuals,
+        tuple(stretches),
         _sensitivity(predict.slopes, rows, found, free, known),
-        (*warnings, *found.warnings),
-    )
-    return dataclasses.replace(
-        result, warnings=(*result.warnings, *_check_residuals(statics, result, times))
+        (*warnings, *found.warnings, *_check_residuals(statics, poses, residuals, times)),
     )
 
 
@@ -403,23 +373,15 @@ def _value(pose: StaticPose, name: str) -> float:
     return np.nan if mean is None else mean.value
 
 
-def _used(poses: Sequence[StaticPose], patterns: Sequence[str]) -> dict[str, np.ndarray]:
+def _used(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
     """Return for each quantity in which poses it is used, (poses,)."""
-    names = dict.fromkeys(name for pose in poses for name in pose.measured)
     found = {}
-    for name in names:
-        if any(fnmatchcase(name, pattern) for pattern in patterns):
-            # Where the direction is unknown, so is the sign of the friction.
-            found[name] = np.array(
-                [
-                    np.isfinite(_value(pose, name)) and pose.directions.get(name, 1) != 0
-                    for pose in poses
-                ]
-            )
-    if not found:
-        raise InputError(
-            f'quantities = {", ".join(patterns)}, allowed: {", ".join(names) or "none"}'
-        )
+    for name in dict.fromkeys(name for pose in poses for name in pose.measured):
+        # Where the direction is unknown, so is the sign of the friction.
+        usable = [
+            np.isfinite(_value(pose, name)) and pose.directions.get(name, 1) != 0 for pose in poses
+        ]
+        found[name] = np.array(usable)
     return found
 
 
@@ -481,17 +443,22 @@ def _since_middle(poses: Sequence[StaticPose], index: np.ndarray) -> np.ndarray:
     )
 
 
-def _check_residuals(statics: StaticMachine, result: StaticResult, times: np.ndarray) -> list[str]:
+def _check_residuals(
+    statics: StaticMachine,
+    poses: Sequence[StaticPose],
+    residuals: Mapping[str, np.ndarray],
+    times: np.ndarray,
+) -> list[str]:
     """Return warnings about outliers, and residuals that depend on time, pose or payload."""
     warnings = []
-    conditions = [statics.conditions(pose) for pose in result.poses]
-    for name, rest in result.residuals().items():
+    conditions = [statics.conditions(pose) for pose in poses]
+    for name, rest in residuals.items():
         use = np.isfinite(rest)
         # An outlier enlarges the scatter, but hardly the median.
         size = np.abs(np.where(use, rest, 0.0))
         usual = 1.483 * float(np.median(size[use]))
         far = [
-            f'{result.poses[k].recording} at {result.poses[k].start:.0f} s'
+            f'{poses[k].recording} at {poses[k].start:.0f} s'
             for k in np.flatnonzero(size > _OUTLIER * usual).tolist()
         ]
         if far:

@@ -17,7 +17,7 @@ the error of rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -64,33 +64,18 @@ class StillStretch(NamedTuple):
     directions: Mapping[str, int]  # of the last motion before it: 1, -1; 0: there was none
 
 
-class Refusal(NamedTuple):
-    """A part of a recording that is not used."""
-
-    recording: str
-    start: float  # [s]
-    end: float  # [s]
-    reason: str
-
-
-class Stillness(NamedTuple):
-    """Result of :func:`find_still`."""
-
-    stretches: tuple[StillStretch, ...]
-    refused: tuple[Refusal, ...]
-
-
 def find_still(
     recording: Recording,
     motions: Mapping[str, Motion],
     shortest: float = 5.0,
     window: float = 2.5,
-) -> Stillness:
+) -> tuple[list[StillStretch], list[str]]:
     """
     Find the stretches of at least ``shortest`` [s] in which all motions are still.
 
-    A stretch ends at an event; ``window`` [s] is about one period of the slowest vibration.
-    InputError when the recording is too short, or noise hides the motions.
+    A stretch ends at an event; ``window`` [s] is about one period of the slowest vibration. Lines
+    say which parts of the recording are used, and which are not and why. InputError when the
+    recording is too short, or noise hides the motions.
     """
     if not motions:
         raise InputError(f'{recording.name} has no motion, allowed: at least one')
@@ -118,10 +103,11 @@ def find_still(
         still[(grid >= time - _GRID * window) & (grid < time + window)] = False
     resolution = {name: resolution_of(shown.values) for name, shown in recording.signals.items()}
     stretches: list[StillStretch] = []
-    refused: list[Refusal] = []
+    lines: list[str] = []
     edges = np.flatnonzero(np.diff(np.concatenate([[0], still, [0]])))
     for begin, end in edges.reshape(-1, 2):
         start, stop = float(grid[begin]), float(grid[end - 1])
+        part = f'{recording.name} {start:.1f} s to {stop:.1f} s:'
         reason = ''
         if stop - start < shortest:
             reason = f'still for {stop - start:.2g} s only, shortest: {shortest:g} s'
@@ -133,7 +119,7 @@ def find_still(
                     f' {motion.limit * shortest:.3g} {motion.unit}'
                 )
         if reason:
-            refused.append(Refusal(recording.name, start, stop, reason))
+            lines.append(f'{part} not used, {reason}')
             continue
         means = {}
         for name, shown in recording.signals.items():
@@ -146,7 +132,9 @@ def find_still(
             for name, motion in motions.items()
         }
         stretches.append(StillStretch(recording.name, start, stop, means, directions))
-    return Stillness(tuple(stretches), tuple(refused))
+        signs = ''.join({1: '+', -1: '-', 0: '0'}[sign] for sign in directions.values())
+        lines.append(f'{part} used, directions {signs}')
+    return stretches, lines
 
 
 def _averages(
@@ -220,21 +208,3 @@ def mean_of(times: np.ndarray, values: np.ndarray, resolution: float = 0.0) -> M
     if spread < 0.5 * resolution:
         variance += resolution**2 / 12.0
     return Mean(value, math.sqrt(max(0.0, variance)), rows)
-
-
-def describe(stillness: Sequence[Stillness]) -> list[str]:
-    """Return lines that say which stretches are used, and which are not and why."""
-    lines = []
-    for part in stillness:
-        for stretch in part.stretches:
-            signs = ''.join({1: '+', -1: '-', 0: '0'}[d] for d in stretch.directions.values())
-            lines.append(
-                f'{stretch.recording} {stretch.start:.1f} s to {stretch.end:.1f} s: used,'
-                f' directions {signs}'
-            )
-        lines += [
-            f'{refusal.recording} {refusal.start:.1f} s to {refusal.end:.1f} s: not used,'
-            f' {refusal.reason}'
-            for refusal in part.refused
-        ]
-    return lines

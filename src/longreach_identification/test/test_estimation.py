@@ -221,7 +221,8 @@ def test_offset_is_eliminated_and_reported():
     explicit = estimate(
         Problem(WithOffset(Decay((data,))), [data], (*START, Unknown('offset', 0.0)))
     )
-    assert found.offsets['one', 'single'] == pytest.approx(explicit.value('offset'), rel=1e-5)
+    key = 'one', 'single'
+    assert found.predicted[key] == pytest.approx(explicit.predicted[key], rel=1e-5, abs=1e-5)
     assert found.values == pytest.approx(explicit.values[:3], rel=1e-5)
     assert found.standard_errors == pytest.approx(explicit.standard_errors[:3], rel=2e-3)
 
@@ -373,11 +374,8 @@ def test_criteria_prefer_the_model_of_the_data():
     ('settings', 'message'),
     [
         ({'unknowns': ()}, 'no unknown'),
-        ({'unknowns': (START[0], START[0])}, 'amplitude more than once'),
         ({'unknowns': (Unknown('decay', 2.0, 0.0, 1.0),)}, r'decay = 2 at the start.*\[0, 1\]'),
-        ({'unknowns': (Unknown('decay', 1.0, 1.0, 1.0),)}, 'bounds'),
         ({'validation': ['three']}, "'three', allowed: one"),
-        ({'prior': Prior(('decay',), np.zeros(2), np.eye(1))}, 'prior has 1 names'),
         ({'prior': Prior(('decay',), np.zeros(1), -np.eye(1))}, 'not positive definite'),
         ({'validation': ['one']}, 'no finite row to fit'),
     ],

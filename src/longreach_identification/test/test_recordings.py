@@ -17,8 +17,8 @@ from longreach_dynamics.runs import Source
 from longreach_identification.bag_files import read_recording
 from longreach_identification.machine import MeasuredSignal, Recording
 from longreach_identification.recordings import (
+    check_finite,
     check_recordings,
-    checked,
     column_map,
     read_csv,
     require,
@@ -57,12 +57,9 @@ def test_own_names(tmp_path: Path) -> None:
     file = csv(
         tmp_path / 'a.csv', 'time,p_head_1,comment,strain_1', lambda k: f'{k},{k}e5,good,{k}e-6'
     )
-    found = read_csv(
-        file, SIGNALS, deviations={'p_*': 2e3}, events=[(3.0, 'release')], conditions={'load': 9.0}
-    )
+    found = read_csv(file, SIGNALS, events=[(3.0, 'release')], conditions={'load': 9.0})
     assert (found.name, list(found.signals)) == ('a.csv', ['p_head_1', 'strain_1'])
     np.testing.assert_array_equal(found.signals['p_head_1'].values, np.arange(20) * 1e5)
-    np.testing.assert_array_equal(found.signals['p_head_1'].deviation, np.full(20, 2e3))
     assert np.isnan(found.signals['strain_1'].deviation).all()
     assert found.events == ((3.0, 'release'),)
     assert found.conditions == {'load': 9.0}
@@ -206,13 +203,12 @@ def test_a_clock_that_jumps_or_stands_in_a_bag(tmp_path: Path) -> None:
     rows = [(topic, k, message) for k, (topic, _, message) in enumerate(messages() + messages())]
     found = read_recording(write_bag(tmp_path / 'bag', 'a', rows), SIGNALS)
     with pytest.raises(InputError, match=r'p_head_1 in bag jumps back 1 times, first from 0.19 s'):
-        checked(found)
-    for topic, _, message in rows:
-        if topic == 'strain':
-            message.header.stamp.nanosec = 0
+        check_recordings([found], SIGNALS)
+    for _, _, message in rows:
+        message.header.stamp.nanosec = 0
     found = read_recording(write_bag(tmp_path / 'stands', 'a', rows[:80]), SIGNALS)
-    with pytest.raises(InputError, match='strain_1 in stands stands in 19 rows'):
-        checked(found, ['strain_*'])
+    with pytest.raises(InputError, match='p_head_1 in stands stands in 19 rows'):
+        check_recordings([found], SIGNALS)
 
 
 # --- checks ------------------------------------------------------------------------------------
@@ -234,17 +230,13 @@ def test_what_is_missing_and_what_would_help() -> None:
     )
 
 
-def test_signals_of_no_use() -> None:
-    checked(recording(np.zeros(20)), shortest=0.19)
-    with pytest.raises(InputError, match=r'0.19 s long, allowed: at least 5 s; record longer'):
-        checked(recording(np.zeros(20)), shortest=5.0)
-    with pytest.raises(InputError, match='has 3 rows, allowed: at least 10'):
-        checked(recording(np.zeros(3), TIMES[:3]))
+def test_values_that_are_missing() -> None:
     values = np.zeros(20)
+    check_finite(recording(values), ['p_*'])
     values[[4, 9]] = np.nan
+    check_finite(recording(values), ['strain_*'])
     with pytest.raises(InputError, match=r'not finite in 2 of 20 rows, from 0.04 s to 0.09 s'):
-        checked(recording(values))
-    assert checked(recording(values), ['strain_*'])
+        check_finite(recording(values), ['p_*'])
 
 
 def made(

@@ -8,7 +8,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_identification.machine import Recording
 from longreach_identification.recordings import signal
-from longreach_identification.stillness import Motion, describe, find_still, mean_of, resolution_of
+from longreach_identification.stillness import Motion, find_still, mean_of, resolution_of
 
 RATE = 100.0
 LIMIT = 2e-4
@@ -40,25 +40,25 @@ def test_stretches_and_directions() -> None:
     random = np.random.default_rng(1)
     shown = position + vibration(times) + 2e-5 * random.standard_normal(times.size)
     shown = np.round(shown / 5e-5) * 5e-5
-    still = find_still(*recorded(times, shown))
-    assert [(s.directions['piston']) for s in still.stretches] == [0, 1, -1]
+    stretches, lines = find_still(*recorded(times, shown))
+    assert [(s.directions['piston']) for s in stretches] == [0, 1, -1]
     for stretch, begin, end, rest in zip(
-        still.stretches, (0.0, 20.0, 48.0), (12.0, 40.0, 63.0), (0.0, 0.08, 0.04), strict=True
+        stretches, (0.0, 20.0, 48.0), (12.0, 40.0, 63.0), (0.0, 0.08, 0.04), strict=True
     ):
         # The windows before and after are almost free of motion.
         assert begin + 1.8 <= stretch.start <= begin + 3.6
         assert end - 3.6 <= stretch.end <= end - 1.8
         assert abs(stretch.means['piston'].value - rest) < 3e-5
         assert stretch.means['force'].value == pytest.approx(3.0 + rest, abs=3e-5)
-    assert describe([still])[1].startswith('test 2')
-    assert describe([still])[1].endswith('used, directions +')
+    assert lines[1].startswith('test 2')
+    assert lines[1].endswith('used, directions +')
 
 
 @pytest.mark.filterwarnings('error')
 def test_a_load_change_splits_a_stretch() -> None:
     times, position = path((40.0, 0.0))
-    still = find_still(*recorded(times, position + vibration(times), ((20.0, 'release'),)))
-    (before, after) = still.stretches
+    events = ((20.0, 'release'),)
+    (before, after), _ = find_still(*recorded(times, position + vibration(times), events))
     assert before.end <= 20.0
     assert after.start == pytest.approx(22.5, abs=0.2)
 
@@ -66,20 +66,18 @@ def test_a_load_change_splits_a_stretch() -> None:
 def test_a_machine_that_moves_during_static() -> None:
     # Slower than the limit, but by 2.6 mm within the stretch.
     times, position = path((20.0, 1.6e-4))
-    still = find_still(*recorded(times, position))
-    assert still.stretches == ()
-    (refusal,) = still.refused
-    assert 'piston moved by 0.00' in refusal.reason
-    assert 'allowed: 0.001 m' in refusal.reason
+    stretches, (line,) = find_still(*recorded(times, position))
+    assert stretches == []
+    assert 'not used, piston moved by 0.00' in line
+    assert 'allowed: 0.001 m' in line
     times, position = path((20.0, 0.01))
-    assert find_still(*recorded(times, position)) == ((), ())
+    assert find_still(*recorded(times, position)) == ([], [])
 
 
 def test_short_stretches_are_named() -> None:
     times, position = path((5.0, 0.01), (8.0, 0.0), (5.0, 0.01))
-    still = find_still(*recorded(times, position))
-    assert still.stretches == ()
-    (line,) = describe([still])
+    stretches, (line,) = find_still(*recorded(times, position))
+    assert stretches == []
     assert 'not used, still for 3' in line
     assert line.endswith('s only, shortest: 5 s')
 
@@ -87,7 +85,7 @@ def test_short_stretches_are_named() -> None:
 def test_a_gap_is_no_standstill() -> None:
     times, position = path((40.0, 0.0))
     kept = (times < 15.0) | (times > 22.0)
-    stretches = find_still(*recorded(times[kept], position[kept])).stretches
+    stretches, _ = find_still(*recorded(times[kept], position[kept]))
     assert [s.end < 15.0 or s.start > 22.0 for s in stretches] == [True, True]
 
 
