@@ -2,17 +2,15 @@
 Estimation of the cohesion of a soil from measurements of digging.
 
 The thesis tries four values until the final pose and the force in a rod look right (Ozunlu 2009,
-5.2). Here the digging is simulated with many values, and the one with the smallest sum of squared
-errors is taken, each column in units of its noise.
+5.2). Here the cohesion is estimated as parameters of all machines are, by
+:mod:`longreach_identification.estimation`: least squares, with a standard error that considers
+autocorrelated errors. It states how well the data determine the cohesion, not how well the model
+describes the soil.
 
 A bucket that stalls, or a valve that closes at the end of the sweep, makes narrow minima and jumps
-in that sum. The search therefore has three stages: a scan of the allowed range; runs between two
-neighbours whose curves differ so much that a value between them could fit better than the best one
-so far; and a derivative-free search (Brent) around the best value. Without a given noise, that of
-a column is estimated from its residuals. The standard error follows from the change of the curves
-with the cohesion; autocorrelated errors, such as those of the model, reduce the effective number
-of rows. It states how well the data determine the cohesion, not how well the model describes the
-soil.
+in the sum of squares. The search therefore begins at the best of many values: a scan of the
+allowed range, and runs between two neighbours whose curves differ so much that a value between
+them could fit better than the best one so far.
 
 Data need not determine the cohesion: the pose after a full sweep is the same for any soil that the
 machine overcomes. An error then reports the range of values that fit equally well.
@@ -29,33 +27,27 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
-from longreach_excavator.machine import SAMPLE_TIME, STEP
+from longreach_excavator.machine import STEP
 from longreach_excavator.measurements import Measurements, kind_of
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
+from longreach_identification.estimation import Estimate, Problem, Unknown, estimate
+from longreach_identification.fit_report import INTERRUPTED
+from longreach_identification.machine import Recording, Signal
 
 BOUNDS = (1e3, 1e5)  # [Pa]
 # Values of the scan, maximum number with refinement, and smallest ratio of neighbours.
 _SCAN, _MOST, _FINE = 25, 80, 1.01
-# Residuals over the variation of a column, from which a run does not explain it.
-_EXPLAINED = 0.5
 # Length of a curve between two neighbours over their distance; smallest useful improvement [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
-_PRECISION = 1e-6
-# In place of infinity, which Brent's method cannot use.
-_HUGE = 1e100
-# Width of the differences for the standard error, as a share of the cohesion.
-_NARROWEST, _WIDEST = 1e-4, 0.1
-# Iterations of the noise estimate, and its lower bound as a share of the assumed noise.
-_ROUNDS, _LEAST_NOISE = 4, 1e-4
+# Rounds of a search, as each may tell the noise better.
+_ROUNDS = 4
 # Increase of the sum of squares up to which values fit equally well: two standard errors.
 _EQUAL = 4.0
 # Such values belong to the same minimum up to this ratio to the best one.
 _APART = 1.05
-# With fewer rows the autocorrelation of errors is not estimated.
-_ROWS_FOR_CORRELATION, _MOST_CORRELATION = 10, 0.99
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +57,7 @@ class CohesionFit:
     cohesion: float  # [Pa]
     standard_error: float  # [Pa]
     data: Measurements
-    noise: np.ndarray  # (columns,) standard deviations that weight the columns
+    estimate: Estimate  # residuals and noise of the columns, warnings
     fitted: np.ndarray  # (rows, columns) of the run with this cohesion, at the measured times
     # (values, 2) cohesions that were tried, increasing [Pa]; sums of squares over the noise [1].
     scan: np.ndarray
@@ -87,15 +79,11 @@ class CohesionFit:
 
     def residuals(self) -> dict[str, float]:
         """Return the root mean square of the residuals of each column, in its unit."""
-        rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))
-        return dict(zip(self.data.columns, rms.tolist(), strict=True))
+        return {name: fit.rms for name, fit in self.estimate.fit.items()}
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a warning for each column that the best run does not explain."""
-        return tuple(
-            f'{text}; this cohesion and its error do not hold'
-            for text in _unexplained(self.data, self.fitted - self.data.values)
-        )
+        """Return warnings about columns that no cohesion explains."""
+        return self.estimate.warnings
 
     def summary(self) -> dict[str, Any]:
         """Return cohesion, errors, and sweep and stall of the run with it as plain numbers."""
@@ -119,8 +107,6 @@ def fit_cohesion(
     scenario: Scenario,
     data: Measurements,
     bounds: tuple[float, float] = BOUNDS,
-    noise: Mapping[str, float] | None = None,
-    step: float = STEP,
 ) -> CohesionFit:
     """
     Return the cohesion with which a scenario fits measurements best.
@@ -132,14 +118,10 @@ def fit_cohesion(
         Its cohesion is ignored. Its duration is that of the data, unless they are a single row
         without time.
     data : Measurements
-        Rows after the end of a run of mode printed are compared with its last row.
+        Rows after the end of a run of mode printed are compared with its last row. The noise of
+        their columns is estimated; of a single row it is 2 kN, 0.5 deg, 5 mm.
     bounds : (float, float)
         Lowest and highest cohesion [Pa].
-    noise : mapping of str to float, optional
-        Standard deviations of the measured columns, in their units. By
-        default, 2 kN, 0.5 deg, 5 mm for a single row, and estimated for more rows.
-    step : float
-        Length of a step [s].
 
     Raises
     ------
@@ -147,66 +129,48 @@ def fit_cohesion(
         For arguments that are not allowed, and when the data do not determine the cohesion: with
         the values that fit equally well.
     """
-    search = _Search(excavator, scenario, data, bounds, _noise(data, noise), step)
-    search.scan()
-    estimates = noise is None and len(data.values) > 1
+    digs = _Digs(excavator, scenario, data, bounds)
+    digs.scan()
+    best = math.nan
     for _ in range(_ROUNDS):
-        best = search.lowest()
-        if not estimates:
+        digs.explore()
+        if best == digs.best():
             break
-        before, least = search.sigma, _LEAST_NOISE * _noise(data)
-        search.sigma = np.maximum(_rms(search.errors(best)), least)
-        if np.allclose(search.sigma, before, rtol=0.01):
-            break
-    search.spread = _spread(search.errors(best) / search.sigma)
-    search.check_determined(best)
-    error = search.standard_error(best)
-    # Jumps may hide a better one nearby.
-    reach = 3.0 * min(error, _WIDEST * best)
-    for value in np.linspace(best - reach, best + reach, 13):
-        search.errors(float(np.clip(value, *bounds)))
-    if search.best() != best:
-        best = search.best()
-        low, high = max(best - reach / 6.0, bounds[0]), min(best + reach / 6.0, bounds[1])
-        best = search.minimum(low, high)
-        error = search.standard_error(best)
-    equal = max(abs(value - best) for value in search.tried() if search.fits(value, best))
+        found = estimate(digs.problem(digs.best()))
+        if found.status == INTERRUPTED:
+            raise KeyboardInterrupt
+        digs.sigma = np.array([found.fit[name].deviation for name in data.columns])
+        best, error = digs.best(), float(found.standard_errors[0])
+        # Jumps may hide a better one nearby.
+        reach = 3.0 * min(error, 0.1 * best)
+        for value in np.linspace(best - reach, best + reach, 13):
+            digs.errors(float(np.clip(value, *bounds)))
+    best, inflation = digs.best(), float(found.inflation[0])
+    digs.spread = inflation if math.isfinite(inflation) else 1.0
+    digs.check_determined(best, found.warnings)
+    equal = max(abs(value - best) for value in digs.tried() if digs.fits(value, best))
     return CohesionFit(
         cohesion=best,
         standard_error=max(error, 0.5 * equal),
         data=data,
-        noise=search.sigma,
-        fitted=data.values + search.errors(best),
-        scan=np.array([(value, search.sum_of_squares(value)) for value in search.tried()]),
-        result=search.result(best),
+        estimate=found,
+        fitted=data.values + digs.errors(best),
+        scan=np.array([(value, digs.sum_of_squares(value)) for value in digs.tried()]),
+        result=digs.result(best),
     )
-
-
-def _unexplained(data: Measurements, errors: np.ndarray) -> list[str]:
-    """Return what is wrong with columns of which errors (rows, columns) leave the variation."""
-    found = []
-    for name, values, rms in zip(data.columns, data.values.T, _rms(errors).tolist(), strict=True):
-        unit, least = kind_of(name)
-        varies = float(np.std(values))
-        if len(values) > 1 and rms > max(_EXPLAINED * varies, least):
-            found.append(
-                f'{name} varies by {varies:.3g} {unit}, and the best run is off by {rms:.3g}'
-                f' {unit}: its sign, unit, column or time is wrong, or machine or scenario are'
-                ' others'
-            )
-    return found
 
 
 def roughly(
     excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, sigma: np.ndarray
 ) -> float:
     """Return the best of some cohesions over the whole range [Pa]; ``sigma`` (columns,): noise."""
-    search = _Search(excavator, scenario, data, BOUNDS, sigma, STEP)
-    search.scan()
-    return search.best()
+    digs = _Digs(excavator, scenario, data, BOUNDS)
+    digs.sigma = sigma
+    digs.scan()
+    return digs.best()
 
 
-class _Search:
+class _Digs:
     """Runs of a scenario with different cohesions, and their differences from data."""
 
     def __init__(
@@ -215,8 +179,6 @@ class _Search:
         scenario: Scenario,
         data: Measurements,
         bounds: tuple[float, float],
-        sigma: np.ndarray,
-        step: float,
     ) -> None:
         if not scenario.soil:
             raise InputError('the scenario has soil: false, allowed: true, to find its cohesion')
@@ -227,24 +189,19 @@ class _Search:
                 ' a search ends beside the best fit'
             )
         _check_bounds(excavator, bounds)
-        self._excavator, self._data, self._step = excavator, data, step
-        self._bounds, self._interval, self._scenario = bounds, step, scenario
+        self._excavator, self._data, self._bounds = excavator, data, bounds
         self._errors: dict[float, np.ndarray] = {}
-        self.sigma, self.spread = sigma, 1.0
-        times = data.times
-        # No interpolation is needed where the times of the data are rows of the run.
-        fits = scenario.mode == 'hydraulic' if times is None else _is_whole(times / SAMPLE_TIME)
-        if fits and _is_whole(SAMPLE_TIME / step):
-            self._interval = SAMPLE_TIME
-        if times is not None:
-            samples = max(math.ceil(times[-1] / self._interval - 1e-9), 1)
-            duration = step_time(samples, self._interval)
-            self._scenario = scenario.replace(duration=duration)
+        self.sigma = np.array([kind_of(name)[1] for name in data.columns])
+        self.spread = 1.0
+        if data.times is not None:
+            steps = max(math.ceil(data.times[-1] / STEP - 1e-9), 1)
+            scenario = scenario.replace(duration=step_time(steps, STEP))
+        self._scenario = scenario
 
     def result(self, cohesion: float) -> ExcavatorRun:
         """Return a run."""
         scenario = self._scenario.replace(cohesion=cohesion)
-        return simulate(self._excavator, scenario, self._step, self._interval)
+        return simulate(self._excavator, scenario, sample_time=STEP)
 
     def errors(self, cohesion: float) -> np.ndarray:
         """Return simulated minus measured values (rows, columns); inf for a run that failed."""
@@ -259,6 +216,22 @@ class _Search:
                 curves = [np.interp(times, when, result.column(name)) for name in data.columns]
                 self._errors[cohesion] = np.stack(curves, axis=1) - data.values
         return self._errors[cohesion]
+
+    def predict(self, _number: int, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return the columns with a cohesion."""
+        columns = self._data.values + self.errors(values['cohesion'])
+        return dict(zip(self._data.columns, columns.T, strict=True))
+
+    def problem(self, start: float) -> Problem:
+        """Return the problem of estimation from a cohesion on [Pa]."""
+        data, rows = self._data, len(self._data.values)
+        times = np.zeros(1) if data.times is None else data.times
+        signals = {
+            name: Signal(times, values, np.full(rows, math.nan if rows > 1 else kind_of(name)[1]))
+            for name, values in zip(data.columns, data.values.T, strict=True)
+        }
+        unknown = Unknown('cohesion', start, *self._bounds)
+        return Problem(self.predict, (Recording(data.name, signals),), (unknown,))
 
     def sum_of_squares(self, cohesion: float) -> float:
         """Return the sum of squared errors in units of the noise."""
@@ -305,34 +278,12 @@ class _Search:
                 break
             self.errors(math.sqrt(known[index] * known[index + 1]))
 
-    def lowest(self) -> float:
-        """Return the best cohesion of the whole range [Pa]."""
-        self.best()
-        self.explore()
-        best, known = self.best(), self.tried()
-        index = known.index(best)
-        low = max(min(known[max(index - 1, 0)], best / _FINE), self._bounds[0])
-        high = min(max(known[min(index + 1, len(known) - 1)], best * _FINE), self._bounds[1])
-        return self.minimum(low, high)
-
-    def minimum(self, low: float, high: float) -> float:
-        """Return the best cohesion [Pa] after a search between two bounds [Pa]."""
-        from scipy.optimize import minimize_scalar  # not for every command
-
-        minimize_scalar(
-            lambda value: min(self.sum_of_squares(float(value)), _HUGE),
-            bounds=(low, high),
-            method='bounded',
-            options={'xatol': _PRECISION * low},
-        )
-        return self.best()
-
     def fits(self, value: float, best: float) -> bool:
         """Return whether a cohesion fits as well as the best one."""
         limit = self.sum_of_squares(best) + _EQUAL * self.spread
         return self.sum_of_squares(value) <= limit
 
-    def check_determined(self, best: float) -> None:
+    def check_determined(self, best: float, warnings: tuple[str, ...]) -> None:
         """Raise InputError when others fit as well: up to a bound, or apart from the best."""
         known, bounds = self.tried(), self._bounds
         good = [self.fits(value, best) for value in known]
@@ -351,20 +302,12 @@ class _Search:
             return
         low = bounds[0] if below else self._edge(best, known[first], known[first - 1])
         high = bounds[1] if above else self._edge(best, known[last], known[last + 1])
-        text = f'from {low:.0f} to {high:.0f} Pa'
-        if others:
-            text += f', and about {others[0]:.0f} Pa,'
-        said = {
-            (True, True): 'they say nothing about it',
-            (True, False): f'it is at most {high:.0f} Pa',
-            (False, True): f'it is at least {low:.0f} Pa',
-            (False, False): 'it is one of these',
-        }
+        also = f', and about {others[0]:.0f} Pa,' if others else ''
         raise InputError(
-            f'{self._data.name}: the data do not determine the cohesion: values {text} fit equally'
-            f' well; {said[below, above]}. Add a rod force or angles over time, or a dig that'
-            f' stalls; or give other bounds than {bounds[0]:g} to {bounds[1]:g} Pa'
-            + ''.join(f'. {text}' for text in _unexplained(self._data, self.errors(best)))
+            f'{self._data.name}: the data do not determine the cohesion: values from {low:.0f} to'
+            f' {high:.0f} Pa{also} fit equally well. Add a rod force or angles over time, or a dig'
+            f' that stalls; or give other bounds than {bounds[0]:g} to {bounds[1]:g} Pa'
+            + ''.join(f'. {text}' for text in warnings)
         )
 
     def _edge(self, best: float, good: float, bad: float) -> float:
@@ -373,23 +316,6 @@ class _Search:
             middle = math.sqrt(good * bad)
             good, bad = (middle, bad) if self.fits(middle, best) else (good, middle)
         return good
-
-    def standard_error(self, best: float) -> float:
-        """Return the standard error [Pa], by differences of its own width: jumps are narrower."""
-        width = 1e-3 * best
-        for _ in range(3):
-            tried = (max(best - width, self._bounds[0]), best, min(best + width, self._bounds[1]))
-            ends = [value for value in tried if np.isfinite(self.errors(value)).all()]
-            change = (self.errors(ends[-1]) - self.errors(ends[0])) / self.sigma
-            slope = float(np.linalg.norm(change)) / max(ends[-1] - ends[0], _PRECISION * best)
-            error = math.sqrt(self.spread) / slope if slope > 0.0 else math.inf
-            width = min(max(error, _NARROWEST * best), _WIDEST * best)
-        return error
-
-
-def _is_whole(values: Any) -> bool:
-    """Return whether all numbers are integers within rounding."""
-    return bool(np.all(np.abs(values - np.round(values)) < 1e-6))
 
 
 def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -> None:
@@ -402,36 +328,3 @@ def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -
             excavator.soil.replace(cohesion=value)
         except InputError as error:
             raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
-
-
-def _noise(data: Measurements, noise: Mapping[str, float] | None = None) -> np.ndarray:
-    """Return the noise of each column: given, or else the assumed one."""
-    usual = {name: kind_of(name)[1] for name in data.columns}
-    for name, value in (noise or {}).items():
-        if name not in usual:
-            raise InputError(f'noise of {name!r}, allowed: of {", ".join(data.columns)}')
-        if not 0.0 < value < math.inf:
-            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {kind_of(name)[0]}')
-        usual[name] = value
-    return np.array(list(usual.values()))
-
-
-def _rms(errors: np.ndarray) -> np.ndarray:
-    """Return the root mean square of each column."""
-    return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
-
-
-def _spread(errors: np.ndarray) -> float:
-    """
-    Return the factor of the cohesion's variance from errors in units of the noise.
-
-    Above 1 where the residuals exceed the noise, and where errors are autocorrelated: n errors
-    with the correlation r of successive rows have the effective number n (1 - r) / (1 + r).
-    """
-    total = float(np.sum(errors**2))
-    spread = max(total / max(errors.size - 1, 1), 1.0)
-    if len(errors) >= _ROWS_FOR_CORRELATION and total > 0.0:
-        following = float(np.sum(errors[1:] * errors[:-1])) / total
-        following = min(max(following, 0.0), _MOST_CORRELATION)
-        spread *= (1.0 + following) / (1.0 - following)
-    return spread

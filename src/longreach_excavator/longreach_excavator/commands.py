@@ -21,13 +21,7 @@ from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.measurements import STEEL, Measurements, read_measurements
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import (
-    DEPTHS,
-    FIXED_DEPTHS,
-    MODES,
-    Scenario,
-    dig_scenario,
-)
+from longreach_excavator.scenario import DEPTHS, FIXED_DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.statics import standing
 from longreach_excavator.step_study import COHESIONS, STEPS, step_study
@@ -395,15 +389,6 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     add('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
     add('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
     add(
-        '--noise',
-        metavar='COLUMN=VALUE',
-        type=_noise,
-        action='append',
-        default=[],
-        help='standard deviation of a column, in its unit, for each one (default: estimated; of'
-        ' a single row 2 kN, 0.5 deg, 5 mm)',
-    )
-    add(
         '--rod-area',
         type=positive,
         help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
@@ -413,26 +398,17 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
 
 
-def _noise(text: str) -> tuple[str, float]:
-    """Return column and value of ``--noise``."""
-    name, _, value = text.partition('=')
-    try:
-        return name, positive(value)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as force_lk=1500') from error
-
-
 def _run_cohesion(arguments: argparse.Namespace) -> None:
     excavator, scenario = case_of(EXCAVATOR, arguments, ExcavatorOptions())
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)
     data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
-    limits = ((arguments.lowest, arguments.highest), dict(arguments.noise) or None)
-    fit = fit_cohesion(excavator, scenario, data, *limits)
+    bounds = arguments.lowest, arguments.highest
+    fit = fit_cohesion(excavator, scenario, data, bounds)
     summary = fit.summary()
     residuals = summary['residuals']
-    summary |= _other_depth(excavator, scenario, data, *limits)
+    summary |= _other_depth(excavator, scenario, data, bounds)
     for warning in fit.warnings():
         _say(warning)
     shown = {n: value for n, value in summary.items() if n not in ('residuals', 'warnings')}
@@ -445,7 +421,10 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
 
 
 def _other_depth(
-    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *limits: Any
+    excavator: ExcavatorParameters,
+    scenario: Scenario,
+    data: Measurements,
+    bounds: tuple[float, float],
 ) -> dict[str, Any]:
     """Return which depth a fit has used, and the cohesion of a fit with the other one."""
     if scenario.mode == 'thesis':
@@ -453,7 +432,7 @@ def _other_depth(
     other = 'surface' if scenario.depth == 'swing' else 'swing'
     name = f'cohesion_with_depth_{other}_pa'
     try:
-        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, *limits)
+        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, bounds)
     except LongreachError as error:
         _say(f'with depth: {other} there is no fit: {error}')
         return {'depth': scenario.depth, name: None}

@@ -15,10 +15,7 @@ law, whose resistance builds up with the travel of the tooth.
     K            the same, lever and rod    K, from the cylinder; lever and rod hold it
     L  P         lever LK, rod PK           arm, bucket
 
-Forces are in the world's axes. The forces at the pins of each link are also given in the link's
-axes: along its line, away from the inboard joint, and across, to the left of the line, which is up
-when the link points forward. These are the forces on the link: their sum and the weight accelerate
-it.
+Forces are in the world's axes.
 
 Rates and accelerations that a file lacks are computed with cubic splines: through its rates if it
 has them, else through its angles. For rows h seconds apart and a motion of frequency w
@@ -51,7 +48,7 @@ from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.constants import TRAVEL, constants_of
 from longreach_excavator.excavation import carry
 from longreach_excavator.linkage import CYLINDERS, cylinders
-from longreach_excavator.measurements import check_rising
+from longreach_excavator.measurements import check_rising, in_radians
 from longreach_excavator.motion import HEAD, RATE, SIZE, room_for, tooth_motion
 from longreach_excavator.observation import load_links
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
@@ -70,14 +67,6 @@ _ANGLES, _RATES, _ACCELERATIONS = (
     tuple(f'{kind}_{k}' for k in _JOINTS) for kind in ('theta', 'omega', 'alpha')
 )
 _PINS = 'abcdefijklp'
-# The pins of each link; the sign is 1 where the pin's force acts on this link, and -1 where it is
-# the reaction. N is the tooth.
-_LINK_PINS = {
-    'boom': (('a', 1.0), ('b', 1.0), ('i', 1.0), ('c', -1.0)),
-    'arm': (('c', 1.0), ('f', 1.0), ('j', 1.0), ('l', 1.0), ('d', -1.0)),
-    'bucket': (('d', 1.0), ('p', 1.0), ('n', 1.0)),
-}
-
 # Columns that the kernel writes, in its order.
 _WRITTEN = {
     **dict.fromkeys((f'torque_{k}' for k in _JOINTS), 'N m'),
@@ -99,12 +88,6 @@ _ALL = {
     **_WRITTEN,
     **dict.fromkeys((f'pin_{pin}' for pin in _PINS), 'N'),
     'soil_force': 'N',
-    **{
-        f'{link}_{pin}_{way}': 'N'
-        for link, pins in _LINK_PINS.items()
-        for pin, _ in pins
-        for way in ('along', 'across')
-    },
 }
 COLUMNS = Columns(Column(name, unit) for name, unit in _ALL.items())
 # Columns whose extremes are reported.
@@ -179,9 +162,12 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
     """Return the motion in a table, see :func:`read_motion`."""
     name = str(table.file)
     times = table.stack(['time'])[:, 0]
-    angles = _columns(table, _ANGLES)
-    rates = _columns(table, _RATES) if _has(table, _RATES) else None
-    accelerations = _columns(table, _ACCELERATIONS) if _has(table, _ACCELERATIONS) else None
+    table = in_radians(table, (*_ANGLES, *_RATES, *_ACCELERATIONS))
+    angles = table.stack(_ANGLES)
+    rates, accelerations = (
+        table.stack(names) if any(name in table for name in names) else None
+        for names in (_RATES, _ACCELERATIONS)
+    )
     if cutoff is not None:
         angles, rates, accelerations = _smoothed(name, times, angles, cutoff)
     if rates is None or accelerations is None:
@@ -198,22 +184,6 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
         zero = np.zeros_like(times)
         loads = np.stack([table.get(column, zero) for column in LOAD_COLUMNS], axis=1)
     return Motion(times, angles, rates, accelerations, tooth[0] if tooth else None, name, loads)
-
-
-def _has(table: Table, names: tuple[str, ...]) -> bool:
-    """Return whether the table has any of these columns, in radians or degrees."""
-    return any(name in table or f'{name}_deg' in table for name in names)
-
-
-def _columns(table: Table, names: tuple[str, ...]) -> np.ndarray:
-    """Return columns side by side in radians, shape (rows, names)."""
-    degrees = [f'{name}_deg' for name in names]
-    for name, other in zip(names, degrees, strict=True):
-        if name in table and other in table:
-            raise InputError(f'{table.file} has columns {name} and {other}, allowed: one of them')
-    if any(name in table for name in degrees):
-        return np.asarray(np.radians(table.stack(degrees)))
-    return table.stack(names)
 
 
 def _check_rows(name: str, rows: int, fewest: int) -> None:
@@ -397,7 +367,6 @@ def inverse(
     written = np.empty((rows, len(_WRITTEN)))
     _invert(motion.times, moving, tooth, loads, soil == 'law', constants, written)
     table = np.concatenate([motion.times[:, None], moving, written, _sizes(written)], axis=1)
-    table = np.concatenate([table, _in_links(motion, written)], axis=1)
     return InverseResult(excavator, COLUMNS, table, motion)
 
 
@@ -418,27 +387,10 @@ def _check_poses(excavator: ExcavatorParameters, motion: Motion) -> None:
         )
 
 
-def _force(written: np.ndarray, name: str) -> np.ndarray:
-    """Return a force by its columns x and z as complex numbers, shape (rows,)."""
-    k = list(_WRITTEN).index(f'{name}_x')
-    return np.asarray(written[:, k] + 1j * written[:, k + 1])
-
-
 def _sizes(written: np.ndarray) -> np.ndarray:
     """Return the sizes of the forces in the pins and on the tooth, shape (rows, 12)."""
-    names = [*(f'pin_{pin}' for pin in _PINS), 'soil']
-    return np.asarray(np.abs(np.stack([_force(written, name) for name in names], axis=1)))
-
-
-def _in_links(motion: Motion, written: np.ndarray) -> np.ndarray:
-    """Return the forces on each link in its own axes."""
-    ways = np.exp(-1j * np.cumsum(motion.angles, axis=1))
-    columns = []
-    for way, pins in zip(ways.T, _LINK_PINS.values(), strict=True):
-        for pin, sign in pins:
-            force = sign * way * _force(written, 'soil' if pin == 'n' else f'pin_{pin}')
-            columns += [force.real, force.imag]
-    return np.stack(columns, axis=1)
+    x = [list(_WRITTEN).index(f'{name}_x') for name in (*(f'pin_{pin}' for pin in _PINS), 'soil')]
+    return np.asarray(np.abs(written[:, x] + 1j * written[:, np.array(x) + 1]))
 
 
 def warm_up() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,22 +15,26 @@ from longreach_excavator.linkage import CYLINDERS
 
 STEEL = 2.1e11  # modulus of elasticity [Pa]
 
-_RODS = ('lk', 'pk')
-# Measured quantities: unit, and the noise that is assumed where none is given or estimated.
+
+class Kind(NamedTuple):
+    """A kind of measured quantity."""
+
+    unit: str
+    noise: float  # of a single row
+    largest: float  # larger values mean wrong units
+
+
 _KINDS = {
-    'force': ('N', 2e3),
-    'theta': ('rad', math.radians(0.5)),
-    'length': ('m', 5e-3),
+    'force': Kind('N', 2e3, 1e8),
+    'theta': Kind('rad', math.radians(0.5), 2.0 * math.pi),
+    'length': Kind('m', 5e-3, 100.0),
 }
-# Larger values mean wrong units.
-_LARGEST = {'force': 1e8, 'theta': 2.0 * math.pi, 'length': 100.0}
+_RODS, _ANGLES = ('lk', 'pk'), ('theta_2', 'theta_3', 'theta_4')
 MEASURED = (
     *(f'force_{rod}' for rod in _RODS),
-    *(f'theta_{k}' for k in (2, 3, 4)),
+    *_ANGLES,
     *(f'length_{name}' for name in CYLINDERS),
 )
-# Larger strains are not elastic; the column is probably in microstrain.
-_LARGEST_STRAIN = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,11 +65,11 @@ class Measurements:
         if not np.isfinite(self.values).all():
             raise InputError(f'{self.name} has values that are not finite, allowed: finite ones')
         for name, values in zip(self.columns, self.values.T, strict=True):
-            largest, most = float(np.abs(values).max()), _LARGEST[name.partition('_')[0]]
-            if largest > most:
+            largest, kind = float(np.abs(values).max()), kind_of(name)
+            if largest > kind.largest:
                 raise InputError(
-                    f'{self.name}: {name} goes to {largest:g} {kind_of(name)[0]}, allowed: up to'
-                    f' {most:g}; look at its unit'
+                    f'{self.name}: {name} goes to {largest:g} {kind.unit}, allowed: up to'
+                    f' {kind.largest:g}; look at its unit'
                 )
         if self.times is None:
             return
@@ -85,6 +90,22 @@ def check_rising(name: str, times: np.ndarray) -> None:
             f'{name}: time in row {k + 1} = {times[k]:g} s, allowed: above {times[k - 1]:g} s of'
             ' the row before; sort the rows'
         )
+
+
+def in_radians(table: Table, names: tuple[str, ...]) -> Table:
+    """Return a table in which columns NAME_deg are NAME in radians; InputError for both."""
+    for name in names:
+        table = _converted(table, f'{name}_deg', name, math.pi / 180.0)
+    return table
+
+
+def _converted(table: Table, given: str, name: str, factor: float) -> Table:
+    """Return a table in which a column, if it is there, is another one; InputError for both."""
+    if given not in table:
+        return table
+    if name in table:
+        raise InputError(f'{table.file} has columns {name} and {given}, allowed: one of them')
+    return Table(table.file, table | {name: factor * table[given]})
 
 
 def read_measurements(
@@ -118,67 +139,39 @@ def measurements_from(
     table: Table, rod_area: float | None = None, youngs_modulus: float = STEEL
 ) -> Measurements:
     """Return the measurements in a table, see :func:`read_measurements`."""
-    found: dict[str, np.ndarray] = {}
+    table = in_radians(table, _ANGLES)
     for rod in _RODS:
-        force, strain = f'force_{rod}', f'strain_{rod}'
-        _check_single(table, force, strain)
-        if strain in table:
-            found[force] = _force_of(table, strain, rod_area, youngs_modulus)
-        elif force in table:
-            found[force] = table[force]
-    for angle, cylinder in zip(('theta_2', 'theta_3', 'theta_4'), CYLINDERS, strict=True):
-        degrees, length = f'{angle}_deg', f'length_{cylinder}'
-        _check_single(table, angle, degrees)
-        if angle in table:
-            found[angle] = table[angle]
-        elif degrees in table:
-            found[angle] = np.radians(table[degrees])
-        elif length in table:
-            found[length] = table[length]
+        if f'strain_{rod}' in table:
+            if rod_area is None:
+                raise InputError(
+                    f'{table.file} has the column strain_{rod}, but rod_area is missing: the'
+                    ' cross-section with the gauge [m^2]'
+                )
+            stiffness = rod_area * youngs_modulus
+            if not 0.0 < stiffness < math.inf:
+                raise InputError(
+                    f'rod_area = {rod_area}, youngs_modulus = {youngs_modulus}, allowed: (0, inf)'
+                )
+            table = _converted(table, f'strain_{rod}', f'force_{rod}', stiffness)
+    found = {name: table[name] for name in MEASURED if name in table}
+    for angle, cylinder in zip(_ANGLES, CYLINDERS, strict=True):
+        if angle in found:
+            # It says the same.
+            found.pop(f'length_{cylinder}', None)
     if not found:
         raise InputError(
             f'{table.file}: found the columns {", ".join(table)}; allowed: time with any of'
             f' {", ".join(MEASURED)}, strain_lk, strain_pk'
         )
-    times = table.get('time')
-    rows = len(next(iter(found.values())))
-    if times is None and rows > 1:
+    times, values = table.get('time'), np.stack(list(found.values()), axis=1)
+    if times is None and len(values) > 1:
         raise InputError(
-            f'{table.file} has {rows} rows and no column time, allowed: one row, the end of the'
-            ' digging, or a time for each'
+            f'{table.file} has {len(values)} rows and no column time, allowed: one row, the end of'
+            ' the digging, or a time for each'
         )
-    columns = tuple(name for name in MEASURED if name in found)
-    values = np.stack([found[name] for name in columns], axis=1)
-    return Measurements(columns, values, times, str(table.file))
+    return Measurements(tuple(found), values, times, str(table.file))
 
 
-def _check_single(table: Table, one: str, other: str) -> None:
-    """Raise InputError for two columns of the same quantity."""
-    if one in table and other in table:
-        raise InputError(f'{table.file} has columns {one} and {other}, allowed: one of them')
-
-
-def _force_of(
-    table: Table, name: str, rod_area: float | None, youngs_modulus: float
-) -> np.ndarray:
-    """Return the tension [N] of a measured strain, (5.6)."""
-    if rod_area is None:
-        raise InputError(
-            f'{table.file} has the column {name}, but rod_area is missing: the cross-section with'
-            ' the gauge [m^2]'
-        )
-    for what, value in (('rod_area', rod_area), ('youngs_modulus', youngs_modulus)):
-        if not 0.0 < value < math.inf:
-            raise InputError(f'{what} = {value}, allowed: (0, inf)')
-    largest = float(np.abs(table[name]).max())
-    if largest > _LARGEST_STRAIN:
-        raise InputError(
-            f'{table.file}: {name} goes to {largest:g}, allowed: up to {_LARGEST_STRAIN:g};'
-            ' microstrain are to be divided by a million'
-        )
-    return rod_area * youngs_modulus * table[name]
-
-
-def kind_of(name: str) -> tuple[str, float]:
-    """Return unit and usual noise of a column."""
+def kind_of(name: str) -> Kind:
+    """Return the kind of a column."""
     return _KINDS[name.partition('_')[0]]

@@ -88,17 +88,12 @@ def test_narrow_valley_of_a_whole_sweep_is_found(excavator, dig):
 
 @pytest.mark.slow
 def test_pose_in_which_the_bucket_stalled_is_enough(excavator, dig):
-    result, off = dig(22e3, 4.0), math.radians(0.2)
-    fits = [
-        fit_cohesion(excavator, blind(4.0), last_pose(result, off), noise={'theta_4': noise})
-        for noise in (off, 2.0 * off)
-    ]
-    for fit in fits:
-        assert fit.summary()['stalled']
-        assert fit.fitted[0, 0] == pytest.approx(result.column('theta_4')[-1] + off, abs=1e-5)
+    result, off = dig(22e3, 4.0), math.radians(0.5)
+    fit = fit_cohesion(excavator, blind(4.0), last_pose(result, off))
+    assert fit.summary()['stalled']
+    assert fit.fitted[0, 0] == pytest.approx(result.column('theta_4')[-1] + off, abs=1e-5)
     # One standard error off, as the measurement is.
-    assert fits[0].cohesion - 22e3 == pytest.approx(fits[0].standard_error, rel=0.1)
-    assert fits[1].standard_error == pytest.approx(2.0 * fits[0].standard_error, rel=0.1)
+    assert fit.cohesion - 22e3 == pytest.approx(fit.standard_error, rel=0.1)
 
 
 def test_pose_on_the_way_with_its_time_is_enough(excavator, dig):
@@ -175,30 +170,18 @@ def test_model_that_does_not_fit_gives_a_value_with_large_residuals(excavator, d
     assert fit.standard_error > 1e3 * exactly.standard_error
 
 
-def test_noise_that_is_given_weights_columns(excavator, dig):
-    data = measured(dig(17e3, 1.5), 'force_lk', 'theta_4')
-    # The rod's force with a wrong gauge factor.
-    wrong = Measurements(data.columns, data.values * [1.1, 1.0], data.times)
-    trusting = [
-        fit_cohesion(excavator, blind(1.5), wrong, noise={'force_lk': noise}).cohesion
-        for noise in (10.0, 1e6)
-    ]
-    assert abs(trusting[1] - 17e3) < 200.0
-    assert trusting[0] > 18e3
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(('factor', 'late'), [(-1.0, 0), (1e-3, 0), (1.0, 50)])
 def test_a_force_that_the_model_does_not_explain_is_named(excavator, dig, factor, late):
     data = measured(dig(17e3, 1.5), 'force_lk', 'theta_4')
-    assert fit_cohesion(excavator, blind(1.5), data).warnings() == ()
+    assert fit_cohesion(excavator, blind(1.5), data).estimate.warnings == ()
     force = np.roll(data.values[:, 0], late) * factor
     wrong = Measurements(data.columns, np.c_[force, data.values[:, 1]], data.times)
     try:
         told = ' '.join(fit_cohesion(excavator, blind(1.5), wrong).warnings())
     except InputError as error:
         told = str(error)
-    assert 'force_lk varies by ' in told
+    assert re.search('residuals of force_lk|explains nothing of .*force_lk', told)
 
 
 def test_result_shows_what_it_came_from(excavator, dig):
@@ -210,7 +193,7 @@ def test_result_shows_what_it_came_from(excavator, dig):
         assert np.allclose(fit.fitted[:, k], again.column(name), rtol=1e-12)
         rms = np.sqrt(np.mean((fit.fitted[:, k] - data.values[:, k]) ** 2))
         assert fit.residuals()[name] == pytest.approx(rms)
-        assert fit.noise[k] == pytest.approx(rms, rel=0.01)
+        assert fit.estimate.fit[name].deviation == pytest.approx(rms, rel=0.01)
     assert fit.scan[fit.scan[:, 1].argmin(), 0] == fit.cohesion
     summary = fit.summary()
     assert [one['unit'] for one in summary['residuals'].values()] == ['N', 'rad']
@@ -223,7 +206,7 @@ def test_result_shows_what_it_came_from(excavator, dig):
 def test_pose_after_a_whole_sweep_is_refused_with_the_bound(excavator, dig):
     with pytest.raises(InputError, match='do not determine the cohesion') as caught:
         fit_cohesion(excavator, blind(5.0), last_pose(dig(12e3, 5.0)))
-    found = re.search(r'from 1000 to (\d+) Pa fit equally well; it is at most \1 Pa', str(caught))
+    found = re.search(r'from 1000 to (\d+) Pa fit equally well', str(caught))
     assert found is not None
     bound = float(found[1])
     # With the bound the bucket sweeps just in time, with a little more it does not.
@@ -233,10 +216,11 @@ def test_pose_after_a_whole_sweep_is_refused_with_the_bound(excavator, dig):
 
 def test_cohesion_outside_the_bounds_is_refused(excavator, dig):
     data = measured(dig(12e3, 1.0), 'force_lk')
-    text = r'from 15000 to (1[56]\d\d\d) Pa .* it is at most \1 Pa'
-    with pytest.raises(InputError, match=text):
+    with pytest.raises(InputError, match=r'from 15000 to .* at its lower bound 15000'):
         fit_cohesion(excavator, blind(1.0), data, bounds=(15e3, 1e5))
-    with pytest.raises(InputError, match=r'it is at least .* or give other bounds than 2000 to'):
+    with pytest.raises(
+        InputError, match=r'from \d+ to 8000 Pa .* or give other bounds than 2000 to'
+    ):
         fit_cohesion(excavator, blind(1.0), data, bounds=(2e3, 8e3))
 
 
@@ -261,7 +245,7 @@ def test_degrees_and_strains_are_turned_into_angles_and_forces():
 
 def test_scenario_that_runs_away_is_said_so(excavator, monkeypatch):
     failed = dataclasses.replace(simulate(excavator, blind(0.5)), message='it runs away')
-    monkeypatch.setattr('longreach_excavator.cohesion.simulate', lambda *_: failed)
+    monkeypatch.setattr('longreach_excavator.cohesion.simulate', lambda *_, **_more: failed)
     data = Measurements(('theta_4',), np.zeros((1, 1)), np.array([0.5]))
     with pytest.raises(InputError, match='runs away with every cohesion'):
         fit_cohesion(excavator, blind(0.5), data)
