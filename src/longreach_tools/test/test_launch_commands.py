@@ -18,7 +18,7 @@ def installed(prefix, tmp_path, monkeypatch):
     """Put the prefix first, and launch files into its longreach_bringup."""
     directory = prefix / 'share' / 'longreach_bringup' / 'launch'
     directory.mkdir(parents=True)
-    for name in ('arguments', 'include', 'include_count', 'include_inner'):
+    for name in ('arguments', 'include', 'include_inner', 'include_itself'):
         shutil.copy(FILES / f'{name}.launch.xml', directory)
     monkeypatch.setenv('AMENT_PREFIX_PATH', f'{prefix}:{os.environ.get("AMENT_PREFIX_PATH", "")}')
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
@@ -36,7 +36,7 @@ def test_show_arguments(capsys):
     # Those of included files, also of one that includes itself.
     assert cli.main(['launch', 'include', '-s']) == 0
     assert "  who: required\n  tone: default 'plain'\n" in capsys.readouterr().out
-    assert cli.main(['launch', 'include_count', '-s']) == 0
+    assert cli.main(['launch', 'include_itself', '-s']) == 0
     assert capsys.readouterr().out.count("  count: default '3'\n") == 1
 
 
@@ -55,7 +55,7 @@ def test_print_runs_nothing(prefix, tmp_path, capsys):
 @pytest.mark.parametrize(
     ('words', 'complaint'),
     [
-        (['boom'], "no launch file named 'boom' in .*; allowed: arguments, include, include_co"),
+        (['boom'], "no launch file named 'boom' in .*; allowed: arguments, include, include_in"),
         (['./boom'], "there is no launch file './boom'; give a path or a name"),
         (['arguments', 'needed=1'], "argument 'needed=1'; allowed: name:=value"),
         (['arguments', ':=1'], "argument ':=1'; allowed: name:=value"),

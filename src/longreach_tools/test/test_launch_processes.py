@@ -95,8 +95,8 @@ def is_ready(run, count=1):
             128 + 11,
             [
                 r'(?s)(\[sh-1\] again\n.*){3}',
-                r'\[ERROR\] \[sh-1\]: the process has ended 3 times and is NOT started again',
-                r'\[ERROR\] \[true-2\]: the process has ended 1 times',
+                r'\[ERROR\] \[sh-1\]: has ended 3 times and is NOT started again',
+                r'\[ERROR\] \[true-2\]: has ended 1 times',
             ],
         ),
         ('<executable cmd="DIR/nonsense"/>', 126, [r'process cannot be started: ']),

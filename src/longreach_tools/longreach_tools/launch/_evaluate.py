@@ -24,7 +24,6 @@ from longreach_dynamics.errors import InputError
 from ._file import Call, Element, Parts, parse, read_launch_file, unknown
 from ._packages import find_executable, find_share
 
-_DEEPEST = 64
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
 _TRUE, _FALSE = ('true', 'True', 'TRUE', '1'), ('false', 'False', 'FALSE', '0')
@@ -60,7 +59,6 @@ class Process:
     respawn_delay: float = 0.0  # [s]
     respawn_max_retries: int = -1  # below zero: no limit
     ends_all: bool = False  # the whole launch ends with it
-    node: str | None = None  # name of the node as far as it is known
 
 
 def evaluate_launch_file(
@@ -68,21 +66,14 @@ def evaluate_launch_file(
 ) -> list[Process]:
     """Return the processes of a launch file in the order of their start."""
     launch = _Launch(path, arguments, environment)
-    failure = None
-    try:
-        launch.visit(read_launch_file(path))
-    except InputError as error:
-        failure = error
+    launch.visit(read_launch_file(path))
     # Every launch file has the argument network, declared or not.
     if strange := arguments.keys() - {*launch.declared, 'network'}:
-        # It may be declared in a part that the conditions of this run leave out. If not, it is
-        # also the likely cause of a failure.
+        # It may be declared in a part that the conditions of this run leave out.
         known = launch.declared | survey(path, arguments, environment)
         for name in sorted(strange - known.keys()):
             allowed = ', '.join(sorted(known)) or 'none'
             raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
-    if failure is not None:
-        raise failure
     return launch.processes
 
 
@@ -116,6 +107,7 @@ class _Launch:
     ) -> None:
         self.declared: dict[str, Argument] = {}
         self.processes: list[Process] = []
+        self._nodes: set[str] = set()
         self._survey = survey
         self._files = [path]
         self._values = dict(arguments)
@@ -163,35 +155,18 @@ class _Launch:
 
     def _include(self, element: Element) -> None:
         path = Path(self._text(element, 'file')).absolute()
-        if self._survey and path in self._files:
-            return
-        if len(self._files) > _DEEPEST:
-            raise element.error(
-                f'includes are nested deeper than {_DEEPEST} files; does a file include itself?'
-            )
+        if path in self._files:
+            raise element.error(f'file: {str(path)!r} includes itself')
         if not path.is_file():
             raise element.error(f'file: there is no launch file {str(path)!r}')
         # The values are evaluated with the included file's directory, as ROS does.
         self._files.append(path)
         try:
-            self._visit_included(element, path)
+            for child in element.children:
+                self._let(child)
+            self.visit(read_launch_file(path))
         finally:
             self._files.pop()
-
-    def _visit_included(self, element: Element, path: Path) -> None:
-        given = {self._text(child, 'name') for child in element.children}
-        for child in element.children:
-            self._let(child)
-        root = read_launch_file(path)
-        for arg in root.children_of('arg'):
-            name = arg.attributes['name']
-            if name not in given and not {'default', 'if', 'unless'} & arg.attributes.keys():
-                self.declared.setdefault(name, Argument(name, None, '', ()))
-                raise element.error(
-                    f'argument {name!r} of the included file has no default; '
-                    f'give it here: <arg name="{name}" value="..."/>'
-                )
-        self.visit(root)
 
     def _push_ros_namespace(self, element: Element) -> None:
         self._values['ros_namespace'] = self._namespace(element) or '/'
@@ -202,7 +177,7 @@ class _Launch:
             raise element.error('cmd is empty; it must name a program')
         if shutil.which(command[0], path=self._environment.get('PATH', '')) is None:
             raise element.error(f'there is no executable {command[0]!r} on PATH')
-        self._add(element, command, self._text(element, 'name'), None)
+        self._add(element, command, self._text(element, 'name'))
 
     def _node(self, element: Element) -> None:
         name = self._text(element, 'name') or None
@@ -215,8 +190,9 @@ class _Launch:
         full_name = None
         if name is not None and namespace is not None:
             full_name = f'{namespace.rstrip("/")}/{name}'
-        if full_name in {process.node for process in self.processes} - {None}:
-            raise element.error(f'two nodes have the name {full_name}; give one another name')
+            if full_name in self._nodes:
+                raise element.error(f'two nodes have the name {full_name}; give one another name')
+            self._nodes.add(full_name)
         package = self._text(element, 'pkg')
         executable = self._read(
             element,
@@ -233,14 +209,10 @@ class _Launch:
             command += ['--params-file', self._parameters(param, full_name or '/**')]
         for remap in element.children_of('remap'):
             command += ['-r', f'{self._text(remap, "from")}:={self._text(remap, "to")}']
-        self._add(element, command, '', full_name or name)
+        self._add(element, command, '')
 
     def _add(
-        self,
-        element: Element,
-        command: list[str] | list[str | ParameterFile],
-        label: str,
-        node: str | None,
+        self, element: Element, command: list[str] | list[str | ParameterFile], label: str
     ) -> None:
         """Add a process with the attributes common to nodes and executables."""
         output = self._text(element, 'output') or 'log'
@@ -257,7 +229,6 @@ class _Launch:
             respawn_delay=_number(element, 'respawn_delay', float, 0.0),
             respawn_max_retries=int(_number(element, 'respawn_max_retries', int, -1)),
             ends_all='on_exit' in element.attributes,
-            node=node,
         )
         self.processes.append(process)
 
@@ -320,13 +291,9 @@ class _Launch:
     def _words(self, parts: Parts) -> list[str]:
         """Return the words of a command line; values of substitutions are not split."""
         line = ''
-        values: dict[int, str] = {}
         for part in parts:
             if isinstance(part, Call):
-                # A character of private use, which no shell splits, stands for the value.
-                mark = chr(0xE000 + len(values))
-                values[ord(mark)] = self._call(part)
-                line += mark
+                line += shlex.quote(self._call(part))
                 continue
             try:
                 shlex.split(part)
@@ -335,7 +302,7 @@ class _Launch:
                     f'{part!r}: {str(error).lower()}; quotes cannot enclose a substitution here'
                 ) from error
             line += part
-        return [word.translate(values) for word in shlex.split(line)]
+        return shlex.split(line)
 
     def _value(self, parts: Parts) -> str:
         """Return the text of the pieces."""

@@ -2,8 +2,7 @@ r"""
 Read a launch file (XML) into checked elements, and parse the substitutions in their attributes.
 
 Tags, attributes and substitutions are the part of launch_xml and launch_ros of ROS 2 Jazzy that
-Longreach's files use: a file that is accepted here is accepted there. Each complaint names file
-and line.
+Longreach's files use. Each complaint names file and line.
 
 ``$(name argument ...)`` may stand anywhere in an attribute. Arguments are separated by one space.
 One with spaces, parentheses or quotes is put in single or double quotes, inside which further

@@ -21,7 +21,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -45,7 +44,7 @@ def run_processes(processes: Sequence[Process], output: Output) -> int:
     Run processes to their end and return the exit code.
 
     To be called in the main thread of a program with one thread that ends soon after: SIGINT,
-    SIGTERM and SIGHUP are ignored from then on.
+    SIGTERM and SIGHUP are blocked from then on.
     """
     with tempfile.TemporaryDirectory(prefix='launch_params_') as directory:
         return asyncio.run(_Supervisor(output, Path(directory)).run(processes))
@@ -145,40 +144,26 @@ class _Supervisor:
     async def run(self, processes: Sequence[Process]) -> int:
         """Run all processes to their end and return the exit code."""
         loop = asyncio.get_running_loop()
-
-        def handle(number: int, _frame: object) -> None:
-            with contextlib.suppress(RuntimeError):  # after the end of the loop
-                loop.call_soon_threadsafe(self._signalled, signal.Signals(number))
-
-        for number in (*_SIGNALS, signal.SIGCHLD):
-            signal.signal(number, handle)
-        # Handlers run when the loop wakes up, which a signal just before its wait would not cause.
-        heard, woken = socket.socketpair()
-        for end in (heard, woken):
-            end.setblocking(False)
-        loop.add_reader(heard, heard.recv, 4096)
-        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._signalled, number)
+        loop.add_signal_handler(signal.SIGCHLD, self._poll)
         try:
             await asyncio.gather(*(self._keep(process) for process in processes))
             if self._failure:
                 # Once more, because many lines may have come since.
                 self._output.message('ERROR', 'launch', self._first)
         finally:
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.set_wakeup_fd(-1)
-            loop.remove_reader(heard)
-            heard.close()
-            woken.close()
+            signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         return self._failure
+
+    def _poll(self) -> None:
+        """Note the ends of processes."""
+        for child in self._children:
+            child.poll()
 
     def _signalled(self, number: signal.Signals) -> None:
         """Handle a signal to the launch."""
-        if number == signal.SIGCHLD:
-            for child in self._children:
-                child.poll()
-        elif self._closing.is_set():
+        if self._closing.is_set():
             text = f'{number.name} again: already shutting down, SIGTERM and SIGKILL follow'
             self._output.message('WARN', 'launch', text)
         else:
@@ -209,14 +194,8 @@ class _Supervisor:
             self._failure, reason = code, self._reasons.get(process.name, '')
             self._first = f'{process.name} failed with exit code {code}{reason and ": "}{reason}'
         if process.respawn and not self._closing.is_set():
-            who = f'node {process.node}' if process.node else 'the process'
-            self._output.message(
-                'ERROR',
-                process.name,
-                f'{who} has ended {start} times and is NOT started again: no respawns are left.'
-                ' The other processes go on without it; end this launch and start it again to get'
-                ' it back',
-            )
+            text = f'has ended {start} times and is NOT started again; the others go on without it'
+            self._output.message('ERROR', process.name, text)
 
     async def _run(self, process: Process) -> int:
         """Run a process once; return its exit code, 0 if it left as the shutdown asked."""
