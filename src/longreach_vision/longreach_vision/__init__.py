@@ -19,7 +19,7 @@ __all__ = ['track']
 
 
 def track(
-    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 16
+    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 0
 ) -> Iterator[RigFrame]:
     """
     Yield the positions of the markers in each set of images, as ``longreach vision track``.

@@ -25,6 +25,7 @@ from longreach_markers.tracking import pair_fit
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.rig_tracker import RigFrame, RigTracker
 from longreach_vision.commands import tracking_commands
+from longreach_vision.commands.arguments import rig_files
 from longreach_vision.commands.rig_files import write_time
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
@@ -268,6 +269,16 @@ def test_a_file_of_another_layout_is_refused_and_kept(tmp_path):
     assert file.read_text() == before
     with pytest.raises(InputError, match='delay = 20 s, allowed: at most 10 s'):
         write_time(file, 'right', 'delay', 20.0, 'any')
+
+
+def test_a_rig_with_a_base_is_read_with_all_its_files_and_not_written(tmp_path: Path) -> None:
+    write_small_rig(tmp_path)
+    file = tmp_path / 'other.yaml'
+    file.write_text('base: rig.yaml\ntracking: {gap: 0.01}\n')
+    names = {one.name for one in rig_files(argparse.Namespace(rig=file))}
+    assert names == {'other.yaml', 'rig.yaml', 'rig_left.yaml', 'rig_right.yaml'}
+    with pytest.raises(InputError, match='base is unknown where a rig is written'):
+        write_time(file, 'right', 'delay', 0.015, 'any')
 
 
 def test_line_times_are_those_of_rows_of_the_calibration(tmp_path: Path) -> None:

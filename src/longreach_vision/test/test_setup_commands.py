@@ -258,7 +258,7 @@ LAYOUT = 'rig.yaml: the layout of this file does not allow'
         ('{cameras: {left: 0}, plane: {offset: 1.0}, markers: [{name: a}]}\n', LAYOUT),
         ('cameras: {left: 0}\nmarkers: [{name: a}]\n...\n', LAYOUT),
         ('cameras: &c {left: 0}\nmarkers: *c\n', LAYOUT),
-        ('crane: {car_mass: 10.0}\n', 'rig.yaml: crane is unknown, allowed in a rig'),
+        ('crane: {car_mass: 10.0}\n', 'rig.yaml: crane is unknown where a rig is'),
         (
             'cameras:\n  top: {calibration: a.yaml}\n  left: {calibration: b.yaml}\n',
             'rig.yaml also has the camera top, which ',

@@ -139,10 +139,13 @@ def installed_rig() -> Path:
 
 
 def rig_files(arguments: argparse.Namespace) -> list[Path]:
-    """Return a rig file, checked by loading it, and its calibration files."""
+    """Return a rig file, checked by loading it, its base and its calibration files."""
     file: Path = arguments.rig or installed_rig()
-    cameras = load_yaml(file)['cameras'].values()
-    return [file, *(file.parent / one['calibration'] for one in cameras if one)]
+    base = load_yaml(file).get('base')
+    files = [file] if base is None else [file, file.parent / base]
+    cameras = [one for rig in files for one in (load_yaml(rig).get('cameras') or {}).values()]
+    named = [one['calibration'] for one in cameras if one and 'calibration' in one]
+    return files + [file.parent / name for name in named]
 
 
 def motion_of(file: Path, topic: str = '') -> MarkerPath:

@@ -98,7 +98,7 @@ def write_localisation(
 
 def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
     """Write the poses of all cameras of a rig file into it or into a copy of it."""
-    cameras = load_yaml(rig)['cameras']
+    cameras = _entries_of(rig)['cameras']
     calibrations = {side: _beside(cameras[side]['calibration'], rig, out) for side in poses}
     _write(out, {'cameras': _cameras(poses, calibrations)}, rig)
 
@@ -115,8 +115,8 @@ def _entries_of(file: Path) -> dict[str, Any]:
     found = load_yaml(file) or {} if file.is_file() and file.stat().st_size else {}
     if foreign := sorted(set(found).difference(_ENTRIES)):
         raise InputError(
-            f'{file}: {foreign[0]} is unknown, allowed in a rig file: {", ".join(_ENTRIES)}; give'
-            ' a rig file, or a new name'
+            f'{file}: {foreign[0]} is unknown where a rig is written, allowed:'
+            f' {", ".join(_ENTRIES)}; give a rig file with all of its cameras, or a new name'
         )
     return found
 
@@ -196,7 +196,7 @@ def write_time(path: str | Path, camera: str, name: str, value: float, comment: 
     if not abs(value) <= _LONGEST[name]:
         raise InputError(f'{name} = {value:g} s, allowed: at most {_LONGEST[name]:g} s')
     file = Path(path)
-    expected = load_yaml(file)
+    expected = _entries_of(file)
     expected['cameras'][camera][name] = value
     text = file.read_text(encoding='utf-8')
     entry = _entry_of(_entry_of(yaml.compose(text), 'cameras'), camera)
