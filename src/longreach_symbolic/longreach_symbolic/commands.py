@@ -81,7 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_file(evaluate, 'LINKS.yaml', 'links (default: the two of the paper)')
     evaluate.add_argument(
         '--state',
-        metavar='STATE',
+        metavar='STATE.json',
         type=Path,
         required=True,
         help='theta, theta_rate, f, f_rate',

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.resources import data_directory
+from longreach_dynamics.parameters import Parameters, choice, from_mapping, load, quantity
+from longreach_dynamics.resources import data_directory, open_text
 
 BASES = ('sine', 'cubic')
 """Families of functions of the deflection; :mod:`longreach_symbolic.basis` has their formulas."""
@@ -235,5 +237,26 @@ def load_links(file: str | Path | None = None) -> Links:
 
 
 def load_state(file: str | Path, links: Links) -> State:
-    """Read a state from a file of YAML or JSON."""
-    return load(State, file, check=lambda state: state.check_lengths(links))
+    """Read a state from a JSON file."""
+    with open_text(file) as stream:
+        text = stream.read()
+    try:
+        values = json.loads(text, object_pairs_hook=_without_repetition)
+        if not isinstance(values, Mapping):
+            raise InputError(
+                'the file must be an object with the keys theta, theta_rate, f, f_rate'
+            )
+        state = from_mapping(State, values)
+        state.check_lengths(links)
+    except (ValueError, RecursionError) as error:
+        what = '' if isinstance(error, InputError) else 'not valid JSON: '
+        raise InputError(f'{file}: {what}{error}') from error
+    return state
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of a JSON file, or raise InputError for a key that stands twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise InputError(f'a key stands twice among {", ".join(key for key, _ in pairs)}')
+    return values

@@ -53,7 +53,9 @@ def evaluated(capsys, files, *words):
 def test_evaluate(capsys, tmp_path):
     links = random_links(3)
     state = random_state(links)
-    files = written(tmp_path, links.as_mapping(), state.as_mapping())
+    # JSON may be indented by tabs, YAML may not.
+    text = json.dumps(state.as_mapping(), indent='\t')
+    files = written(tmp_path, links.as_mapping(), text)
     words = ('--form', 'trace', '--as-printed', '--format', 'json')
     found = evaluated(capsys, files, *words).json
     for name, values in evaluate(links, state, as_printed=True)._asdict().items():
@@ -133,8 +135,9 @@ def test_generate_refuses_what_its_file_is_not(capsys, tmp_path):
         ({**STATE, 'f': [0.1] * 3}, 'f has 3 values, allowed: 4 for 2 links with 2 functions'),
         ({**STATE, 'f_rate': [0.1] * 5}, 'f_rate has 5 values, allowed: 4'),
         ({**STATE, 'theta_rate': [1e200] * 2}, 'the terms exceed the range'),
-        ('[1, 2]', 'the top of the file must be a mapping'),
-        ('{"theta": [], "theta": []}', "the key 'theta' stands twice"),
+        ('[1, 2]', 'the file must be an object with the keys theta'),
+        ('{"theta": [', 'not valid JSON'),
+        ('{"theta": [], "theta": []}', 'a key stands twice'),
     ],
 )
 def test_states_are_refused(capsys, tmp_path, state, text):
