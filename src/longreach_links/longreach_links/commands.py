@@ -10,9 +10,11 @@ import numpy as np
 
 from longreach_dynamics.runs import Run
 from longreach_links.spec import LINKS, LinksOptions
-from longreach_tools.arguments import numbers
 from longreach_tools.machine_command import add_machine, case_of, options_of
 from longreach_tools.output import add_format, legend, print_result, table
+
+# Cycles [s], and factors on all gains, of ``stability``.
+_TIMES, _SCALES = (1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2), (1.0, 0.5, 0.25, 0.1)
 
 
 def add_studies(commands: Any) -> None:
@@ -28,31 +30,22 @@ def add_studies(commands: Any) -> None:
         default=Path('circle'),
         help='links stand, straight, where it begins (default: circle)',
     )
-    times, scales = '0.0001,0.0005,0.001,0.002,0.005,0.01', '1,0.5,0.25,0.1'
-    stability.add_argument(
-        '--times', metavar='T1,T2,..', type=numbers, default=times,
-        help=f'cycles [s] (default: {times})',
-    )  # fmt: skip
-    stability.add_argument(
-        '--scales', metavar='S1,S2,..', type=numbers, default=scales,
-        help=f'factors on all gains (default: {scales})',
-    )  # fmt: skip
     add_format(stability)
     stability.set_defaults(run=_stability)
 
 
 def _stability(arguments: argparse.Namespace) -> None:
     """Run ``stability``."""
-    from longreach_symbolic.arm import arm_of, linear_terms, spectral_radius
+    from longreach_symbolic.arm import arm_of, spectral_radius
 
     options = options_of(arguments, LinksOptions)
     links, scenario = case_of(LINKS, arguments, options)
     arm = arm_of(links, options.arm).on(links)
     q = np.zeros(links.size)
     q[: len(links.links)] = scenario.angles(0.0, links)
-    rows = []
+    rows, cells = [], []
     for inertia in (0.0, 1.0):
-        for scale in arguments.scales:
+        for scale in _SCALES:
             drives = [
                 drive.replace(
                     gain=scale * drive.gain,
@@ -61,20 +54,14 @@ def _stability(arguments: argparse.Namespace) -> None:
                 )
                 for drive in arm.drives
             ]
-            ones = [arm.replace(drives=drives, sample_time=time) for time in arguments.times]
+            ones = [arm.replace(drives=drives, sample_time=time) for time in _TIMES]
             with np.errstate(over='ignore', invalid='ignore'):
-                found = [spectral_radius(linear_terms(links, one, q), one) for one in ones]
+                found = [spectral_radius(links, one, q) for one in ones]
             rows.append({'rotors': bool(inertia), 'scale': scale, 'radius': found})
-    result = {'times': list(arguments.times), 'rows': rows}
-    head = ('rotor inertia', 'gains times', *(f'{time:g} s' for time in arguments.times))
-    cells = [
-        (
-            'of the arm' if row['rotors'] else '0',
-            row['scale'],
-            *(f'{r:.5g}' for r in row['radius']),
-        )
-        for row in rows
-    ]
+            rotors = 'of the arm' if inertia else '0'
+            cells.append((rotors, scale, *(f'{radius:.5g}' for radius in found)))
+    result = {'times': list(_TIMES), 'rows': rows}
+    head = ('rotor inertia', 'gains times', *(f'{time:g} s' for time in _TIMES))
     print_result(result, table(head, cells) + '\n\nstable: below 1', arguments.format)
 
 

@@ -63,10 +63,10 @@ def test_an_unstable_arm_is_refused(capsys, tmp_path):
 
 def test_stability_is_tabulated(capsys):
     arm = default_file().parent / 'two_links_arm.yaml'
-    words = ('stability', '--arm', arm, '--times', '0.0001,0.0005,0.002', '--scales', '1,0.25')
+    words = ('stability', '--arm', arm)
     found = Outcome(capsys, 'links', *words, '--format', 'json').json
     radius = {(row['rotors'], row['scale']): row['radius'] for row in found['rows']}
-    assert [value < 1.0 for value in radius[True, 1.0]] == [True, True, False]
-    assert [value < 1.0 for value in radius[True, 0.25]] == [True, True, True]
-    assert [value < 1.0 for value in radius[False, 1.0]] == [False, False, False]
+    assert [value < 1.0 for value in radius[True, 1.0]] == [True, True, True, False, False, False]
+    assert [value < 1.0 for value in radius[True, 0.25]] == [True, True, True, True, False, False]
+    assert [value < 1.0 for value in radius[False, 1.0]] == [False] * 6
     assert 'of the arm' in Outcome(capsys, 'links', *words).out

@@ -22,7 +22,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -94,15 +93,6 @@ class Arm(Parameters):
         return np.array([getattr(drive, name) for drive in self.drives])
 
 
-class Terms(NamedTuple):
-    """Linear equations of links with motors: mass q'' + damping q' + stiffness q = force tau."""
-
-    mass: np.ndarray
-    damping: np.ndarray
-    stiffness: np.ndarray
-    force: np.ndarray
-
-
 def elastic_stiffness(links: Links) -> np.ndarray:
     """Return the stiffness matrix (n, n) of straight links without weight."""
     size, count = links.size, len(links.links)
@@ -123,31 +113,23 @@ def _evaluated(links: Links, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mass, static
 
 
-def linear_terms(links: Links, arm: Arm, q: np.ndarray) -> Terms:
-    """Return the linear equations about a pose at rest q (n,), of an arm with all drives."""
+def spectral_radius(links: Links, arm: Arm, q: np.ndarray) -> float:
+    """Return that of the digital loop about a pose at rest q (n,); it is stable below 1."""
     force = force_matrix(links)
+    n, count = force.shape
     mass, _ = _evaluated(links, q)
-    steps = _STEP * np.eye(links.size)
+    mass = mass + (force * arm.column('rotor_inertia')) @ force.T
+    steps = _STEP * np.eye(n)
     ahead, behind = (
         np.array([_evaluated(links, q + sign * step)[1] for step in steps]).T for sign in (1, -1)
     )
-    return Terms(
-        mass + (force * arm.column('rotor_inertia')) @ force.T,
-        arm.damping * elastic_stiffness(links),
-        (ahead - behind) / (2.0 * _STEP),
-        force,
-    )
-
-
-def spectral_radius(terms: Terms, arm: Arm) -> float:
-    """Return the spectral radius of the digital loop; stable below 1."""
-    n, count = terms.force.shape
+    stiffness, damping = (ahead - behind) / (2.0 * _STEP), arm.damping * elastic_stiffness(links)
     A, B = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, count))
     A[:n, n:] = np.eye(n)
-    right = np.hstack((-terms.stiffness, -terms.damping, terms.force))
-    A[n:], B[n:] = np.hsplit(np.linalg.solve(terms.mass, right), [2 * n])
+    right = np.hstack((-stiffness, -damping, force))
+    A[n:], B[n:] = np.hsplit(np.linalg.solve(mass, right), [2 * n])
     Phi, Gamma = held_input(A, B, arm.sample_time)
-    gains = [arm.column(name)[:, np.newaxis] * terms.force.T for name in ('gain', 'rate_gain')]
+    gains = [arm.column(name)[:, np.newaxis] * force.T for name in ('gain', 'rate_gain')]
     loop = Phi - Gamma @ np.hstack(gains)
     if not np.isfinite(loop).all():
         return math.inf
@@ -157,7 +139,7 @@ def spectral_radius(terms: Terms, arm: Arm) -> float:
 def check_stable(links: Links, arm: Arm, poses: Sequence[np.ndarray]) -> None:
     """Raise InputError unless the loop is stable at rest about poses q (n,)."""
     with np.errstate(over='ignore', invalid='ignore'):
-        largest = max(spectral_radius(linear_terms(links, arm, q), arm) for q in poses)
+        largest = max(spectral_radius(links, arm, q) for q in poses)
     if not largest < 1.0:
         raise InputError(
             f'the digital control loop is unstable: spectral radius {largest:.4g} with sample_time'
@@ -204,11 +186,8 @@ def designed_arm(links: Links) -> Arm:
         ) from error
 
 
-def load_arm(file: str | Path, links: Links) -> Arm:
-    """Read an arm file for links."""
-    return load(Arm, file, check=lambda arm: arm.on(links)).on(links)
-
-
 def arm_of(links: Links, file: str | Path | None = None) -> Arm:
     """Return the arm of a file; None: one that is designed for the links."""
-    return designed_arm(links) if not file else load_arm(file, links)
+    if not file:
+        return designed_arm(links)
+    return load(Arm, file, check=lambda arm: arm.on(links)).on(links)

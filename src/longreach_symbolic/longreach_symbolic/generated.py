@@ -7,13 +7,11 @@ name that depends on all that it is generated from: a second start derives and c
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import importlib.util
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -195,14 +193,9 @@ def _write(file: Path, text: str) -> None:
     """Write a file that other processes may read or write at the same time."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(dir=file.parent, prefix='.', suffix='.py')
-        try:
-            with os.fdopen(number, 'w', encoding='utf-8') as stream:
-                stream.write(text)
-            Path(name).replace(file)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                Path(name).unlink()
+        own = file.with_suffix(f'.{os.getpid()}')
+        own.write_text(text, encoding='utf-8')
+        own.replace(file)
     except OSError as error:
         raise LongreachError(
             f'{file.parent} cannot be written: {error.strerror}; generated code is kept there, set'

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import sympy
 from sympy.printing.latex import LatexPrinter
 
+from longreach_symbolic.code import description
 from longreach_symbolic.equations import Definition, Equations, reduced
 
 # What formulas of the reduced form abbreviate: constants of links, moments, pairs of links.
@@ -61,6 +62,7 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
 def as_latex(equations: Equations) -> str:
     """Return a document of LaTeX that needs amsmath only."""
     lines = [
+        *(f'% {line}'.rstrip() for line in description(equations)),
         r'\documentclass{article}',
         r'\usepackage[a4paper,landscape,margin=15mm]{geometry}',
         r'\usepackage{amsmath}',

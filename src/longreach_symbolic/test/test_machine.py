@@ -14,10 +14,9 @@ from longreach_dynamics.trajectories import Waypoint
 from longreach_symbolic.arm import (
     Arm,
     Drive,
+    arm_of,
     check_stable,
     designed_arm,
-    linear_terms,
-    load_arm,
     spectral_radius,
 )
 from longreach_symbolic.basis import basis_of
@@ -174,7 +173,7 @@ def test_spectral_radius_is_that_of_the_simulated_loop(time):
             ends.append(one.advance(rest._replace(x=x), tuple(tau), 0.0, time).x)
         columns.append((ends[0] - ends[1]) / 2e-6)
     simulated = np.abs(np.linalg.eigvals(np.array(columns).T)).max()
-    found = spectral_radius(linear_terms(LINKS, arm, rest.x[:6]), arm)
+    found = spectral_radius(LINKS, arm, rest.x[:6])
     assert found == pytest.approx(simulated, rel=1e-5)
     assert (found < 1.0) == (time < 0.02)
 
@@ -343,7 +342,7 @@ def test_bad_arms_are_refused(tmp_path):
         file = tmp_path / 'arm.yaml'
         file.write_text(text)
         with pytest.raises(InputError, match=rf'arm\.yaml: .*{error}'):
-            load_arm(file, LINKS)
+            arm_of(LINKS, file)
     one = machine()
     with pytest.raises(InputError, match='command has 1 torques, allowed: 2'):
         one.advance(one.initial_state(), (1.0,), 0.0, 0.005)
