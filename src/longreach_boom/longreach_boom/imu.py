@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_boom.kinematics import beam_frames, truck_frame
+from longreach_boom.kinematics import frames_of
 from longreach_boom.model import constants_of, row_count
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
@@ -45,20 +45,8 @@ def tip_accelerations(
 
 def _tips(boom: BoomParameters, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return velocities (N,) of the tips [m/s], complex, and their inclinations (N,) [rad]."""
-    parts, N = StateParts.of(y, boom), boom.size
-    truck, constants = truck_of(y, boom), constants_of(boom)
-    (w, slope), (w_rate, slope_rate) = (
-        [
-            np.sum(shape * np.reshape(part[N:], (-1, N)).T, axis=1).tolist()
-            for shape in (constants.tip, constants.tip_slope)
-        ]
-        for part in (parts.q, parts.v)
-    )
-    root = truck_frame(boom, None if truck is None else truck.tolist())
-    lengths = [beam.length for beam in boom.beams]
-    angles, rates = parts.q[:N].tolist(), parts.v[:N].tolist()
-    bending = list(zip(w, w_rate, slope, slope_rate, strict=True))
-    frames = beam_frames(lengths, boom.ritz.rotation == 'printed', angles, rates, bending, root)
+    parts, N, truck = StateParts.of(y, boom), boom.size, truck_of(y, boom)
+    slopes = np.sum(constants_of(boom).tip_slope * np.reshape(parts.q[N:], (-1, N)).T, axis=1)
     tilt = 0.0 if truck is None else float(truck[1])
-    velocities = np.array([frame.origin_rate for frame in frames[1:]])
-    return velocities, tilt + np.cumsum(parts.q[:N] + slope)
+    velocities = np.array([frame.origin_rate for frame in frames_of(boom, y).frames[1:]])
+    return velocities, tilt + np.cumsum(parts.q[:N] + slopes)

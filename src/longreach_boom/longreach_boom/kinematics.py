@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import boom_bases
+from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.state import truck_of
 
 # Joint between the tip of the last beam and the end hose, which hangs down.
 HOSE_JOINT = 'end_hose_joint'
@@ -78,6 +79,43 @@ def beam_frames(
         z_rate = z_rate * bend + z * bend_rate
         z = z * bend
     return [*frames, Frame(z, z_rate, d, d_rate)]
+
+
+def bent_at(
+    eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
+) -> tuple[float, float, float, float]:
+    """Return deflection, rate, slope and its rate; Python numbers are faster for so few."""
+    w = w_rate = slope = slope_rate = 0.0
+    for e, (here, here_slope) in enumerate(zip(eta, eta_slope, strict=True)):
+        k = N * (1 + e) + beam
+        w += here * q[k]
+        w_rate += here * v[k]
+        slope += here_slope * q[k]
+        slope_rate += here_slope * v[k]
+    return w, w_rate, slope, slope_rate
+
+
+class BentBoom(NamedTuple):
+    """A state as Python numbers, with the frames that follow from it."""
+
+    q: list[float]
+    v: list[float]
+    root: Frame  # of the truck
+    frames: list[Frame]  # of the beams, and of the tip
+
+
+def frames_of(boom: BoomParameters, y: np.ndarray) -> BentBoom:
+    """Return the frames of a state y, see :mod:`longreach_boom.motion`."""
+    constants, N = constants_of(boom), boom.size
+    n = N * (1 + constants.functions)
+    q, v = y[:n].tolist(), y[n : 2 * n].tolist()
+    truck = truck_of(y, boom)
+    root = truck_frame(boom, None if truck is None else truck.tolist())
+    shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
+    bending = [bent_at(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
+    lengths = constants.length.tolist()
+    frames = beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)
+    return BentBoom(q, v, root, frames)
 
 
 def place_on_beam(frame: Frame, x: Any, offset: float, w: Any, slope: Any) -> Any:

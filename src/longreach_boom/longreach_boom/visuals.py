@@ -12,16 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_boom.description import WIDTH, half_height
-from longreach_boom.kinematics import (
-    Frame,
-    beam_frames,
-    place_on_beam,
-    truck_frame,
-    velocity_on_beam,
-)
-from longreach_boom.model import boom_bases, constants_of
+from longreach_boom.kinematics import bent_at, frames_of, place_on_beam, velocity_on_beam
+from longreach_boom.model import boom_bases
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import BoomState, truck_of
+from longreach_boom.state import BoomState
 from longreach_boom.strain import curvatures
 from longreach_dynamics.kernels import read_only
 
@@ -50,44 +44,6 @@ class MarkerMotion(NamedTuple):
     velocities: np.ndarray  # (K, 3) [m/s]
 
 
-def _bent(
-    eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
-) -> tuple[float, float, float, float]:
-    """Return deflection, rate, slope and its rate; Python numbers are faster for so few."""
-    w = w_rate = slope = slope_rate = 0.0
-    for e, (here, here_slope) in enumerate(zip(eta, eta_slope, strict=True)):
-        k = N * (1 + e) + beam
-        w += here * q[k]
-        w_rate += here * v[k]
-        slope += here_slope * q[k]
-        slope_rate += here_slope * v[k]
-    return w, w_rate, slope, slope_rate
-
-
-class _Bent(NamedTuple):
-    """A state as Python numbers, with the frames that follow from it."""
-
-    q: list[float]
-    v: list[float]
-    root: Frame  # of the truck
-    frames: list[Frame]  # of the beams
-
-
-def _frames(boom: BoomParameters, state: BoomState) -> _Bent:
-    """Return the frames of a state."""
-    constants, N = constants_of(boom), boom.size
-    n = N * (1 + constants.functions)
-    q, v = state.y[:n].tolist(), state.y[n : 2 * n].tolist()
-    truck = truck_of(state.y, boom)
-    root = truck_frame(boom, None if truck is None else truck.tolist())
-    shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
-    bending = [_bent(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
-    lengths = constants.length.tolist()
-    return _Bent(
-        q, v, root, beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)[:N]
-    )
-
-
 class _Lines(NamedTuple):
     """Tables of a beam at K positions."""
 
@@ -113,11 +69,11 @@ def shape_of(
 ) -> tuple[BeamShape, ...]:
     """Return the bent beams of a boom, with equally spaced points along each, ends included."""
     N, shapes = boom.size, []
-    q, _, _, frames = _frames(boom, state)
+    q, _, _, frames = frames_of(boom, state.y)
     tables = _lines(boom, points)
     places = tuple(tuple(lines.places.tolist()) for lines in tables)
     bent = curvatures(boom, state, places, friction).reshape(N, points)
-    for i, (beam, frame, lines) in enumerate(zip(boom.beams, frames, tables, strict=True)):
+    for i, (beam, frame, lines) in enumerate(zip(boom.beams, frames[:-1], tables, strict=True)):
         h = np.array(q[N + i :: N])
         at = place_on_beam(frame, lines.places, 0.0, h @ lines.eta, 0.0)
         # The printed rotation changes lengths; the height of a section is constant.
@@ -175,14 +131,14 @@ def _marker_tables(boom: BoomParameters) -> tuple[tuple[str, ...], tuple[_Marker
 def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     """Return positions and velocities of the markers, offsets along the bent beam's normal."""
     N = boom.size
-    q, v, root, frames = _frames(boom, state)
+    q, v, root, frames = frames_of(boom, state.y)
     names, tables = _marker_tables(boom)
     positions, velocities = [], []
     for table in tables:
         at = root.origin + root.turn * table.place
         rate = root.origin_rate + root.turn_rate * table.place
         if table.beam >= 0:
-            bent = _bent(table.eta, table.eta_slope, q, v, table.beam, N)
+            bent = bent_at(table.eta, table.eta_slope, q, v, table.beam, N)
             along, offset = table.place.real, table.place.imag
             at = place_on_beam(frames[table.beam], along, offset, bent[0], bent[2])
             rate = velocity_on_beam(frames[table.beam], along, offset, bent)
