@@ -62,7 +62,7 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
         for number, picture in enumerate(drawn_pictures(*arguments)):
             if number == 9:
                 # The bag and the pictures are there, under other names.
-                begun = ('.mcap', '.jpg', '.png')
+                begun = ('.mcap', '.jpg', '.avi', '.png')
                 assert [one for one in tmp_path.rglob('*.*') if one.suffix in begun]
                 raise kind
             yield picture
@@ -73,6 +73,7 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
     out, mine = tmp_path / 'new/run', tmp_path / 'mine'
     for words in (
         ('simulate', *path, '--out', out, '--overlay', tmp_path / 'seen'),
+        ('simulate', *path, '--overlay', tmp_path / 'seen.avi', '--csv', tmp_path / 'a.csv'),
         ('render', *path, '--out', out),
     ):
         with pytest.raises(kind):

@@ -210,7 +210,7 @@ def test_pictures_that_cannot_be_used(capsys, scene, tmp_path):
     assert capsys.readouterr().out == ''
 
 
-def test_videos_and_an_overlay(capsys, scene, tmp_path):
+def test_videos_and_their_overlay(capsys, scene, tmp_path):
     for side in ('left', 'right'):
         files = sorted((scene / 'seen' / side).iterdir())
         images = [cv2.imread(str(file), cv2.IMREAD_GRAYSCALE) for file in files]
@@ -218,14 +218,19 @@ def test_videos_and_an_overlay(capsys, scene, tmp_path):
     call(
         *('track', tmp_path / 'left.avi', tmp_path / 'right.avi', '--rate', 15),
         *('--config', scene / 'rig.yaml', '--csv', tmp_path / 'videos.csv'),
+        *('--overlay', tmp_path / 'over.mp4'),
     )
     call(*tracking(scene), '--csv', tmp_path / 'files.csv', '--overlay', tmp_path / 'over')
     video, files = table(tmp_path / 'videos.csv'), table(tmp_path / 'files.csv')
     np.testing.assert_allclose(video['two.in_plane_z'], files['two.in_plane_z'], atol=1e-9)
     pictures = sorted((tmp_path / 'over').iterdir())
     assert len(pictures) == FRAMES
+    good, picture = cv2.VideoCapture(str(tmp_path / 'over.mp4')).read()
+    assert good
+    same = cv2.imread(str(pictures[0]))
+    assert same.shape == picture.shape
     # Green is drawn, in both halves.
-    for half in np.split(cv2.imread(str(pictures[0])), 2, axis=1):
+    for half in np.split(same, 2, axis=1):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 

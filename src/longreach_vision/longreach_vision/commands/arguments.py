@@ -15,6 +15,7 @@ from longreach_markers.rig import Rig, load_rig
 from longreach_tools.arguments import numbers, positive
 from longreach_tools.output import add_format
 from longreach_vision.io.bag_files import is_bag, read_truth
+from longreach_vision.io.picture_files import VIDEOS
 from longreach_vision.simulator.marker_path import MarkerPath
 
 
@@ -92,7 +93,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     'out': {'metavar': 'DIR', 'help': 'directory for tracks.csv and the bag tracks'},
     'csv': {'metavar': 'FILE', 'help': 'tracks: one row for each image pair'},
     'bag': {'metavar': 'DIR', 'help': 'new bag with observations and markers'},
-    'overlay': {'metavar': 'DIR', 'help': 'new directory of annotated images'},
+    'overlay': {
+        'metavar': 'FILE.mp4|DIR',
+        'help': f'annotated images: a video ({", ".join(VIDEOS)}) or pictures',
+    },
     'plot': {'metavar': 'FILE', 'help': 'all markers over time, figure 14 of the paper'},
     'movement': {
         'type': str,

@@ -73,7 +73,7 @@ The truck of the second picture is simulated on springs ({boom}).
 Next steps, after . install/setup.bash:
   longreach vision render {bag} --duration 2 --scale 0.5 --out out/seen
   longreach vision track out/seen/left out/seen/right --config {rig} --scale 0.5 \\
-    --overlay out/overlay
+    --overlay out/seen.mp4
   longreach vision marker --diameter 0.30 --out marker.pdf"""
 
 

@@ -1,4 +1,4 @@
-"""Folders of pictures, complete or absent: simulated images, and overlays of tracked ones."""
+"""Pictures as files, complete or absent: simulated images, and overlays of tracked ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.overlay import draw_cameras
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.follower import Followed
-from longreach_tools.output import writing_directory
+from longreach_tools.output import writing, writing_directory
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.sequences import drawn_pictures
 
+VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
+"""Extensions of videos, with their codecs; other names are folders of pictures."""
+
 # Largest width of one camera's part of an overlay [px].
 _WIDTH = 1226
+# Image rates supported by all these formats, and the rate of a single picture [Hz].
+_RATES, _USUAL = (0.002, 1000.0), 15.0
 
 
 class _Folder:
@@ -38,26 +43,76 @@ class _Folder:
         self._count += 1
 
 
+class _Video:
+    """A new video, whose rate follows from its first two pictures; ``target`` is for errors."""
+
+    def __init__(self, file: Path, target: Path) -> None:
+        self._file, self._target = file, target
+        self._first: tuple[np.ndarray, float] | None = None
+        self._writer: cv2.VideoWriter | None = None
+        self._count = 0
+
+    def write(self, picture: np.ndarray, time: float) -> None:
+        """Write the next picture, with its time [s]."""
+        self._count += 1
+        if self._first is None:
+            self._first = picture, time
+            return
+        if self._writer is None:
+            low, high = _RATES
+            rate = 1.0 / max(time - self._first[1], 1.0 / high)
+            self._writer = self._begun(self._first[0], max(rate, low))
+        self._writer.write(picture)
+
+    def _begun(self, picture: np.ndarray, rate: float) -> cv2.VideoWriter:
+        """Return the open file with its first picture."""
+        code, size = VIDEOS[self._target.suffix.lower()], picture.shape[1::-1]
+        writer = cv2.VideoWriter(str(self._file), cv2.VideoWriter.fourcc(*code), rate, size)
+        if not writer.isOpened():
+            raise LongreachError(
+                f'{self._target} cannot be written: this OpenCV has no codec {code}; use another'
+                ' extension, or a folder of pictures'
+            )
+        writer.write(picture)
+        return writer
+
+    def close(self) -> None:
+        """Close the file, and check that it is complete: writing reports no errors."""
+        if self._first is None:
+            return
+        (self._writer or self._begun(self._first[0], _USUAL)).release()
+        capture, readable = cv2.VideoCapture(str(self._file), cv2.CAP_FFMPEG), 0
+        while capture.grab():
+            readable += 1
+        capture.release()
+        if readable < self._count:
+            raise LongreachError(
+                f'{self._target} cannot be written: of {self._count} images {readable} can be'
+                ' read again; is the disk full?'
+            )
+
+
 @contextlib.contextmanager
 def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], None]]:
-    """Yield a function that adds the overlay of an image pair to a new folder of pictures."""
-    if target.suffix:
+    """Yield a function that adds an image pair to a video or folder of pictures."""
+
+    def overlaid(one: Followed) -> np.ndarray:
+        images, seen = one.images, one.frame.observations
+        return draw_cameras(rig.cameras, images.images, images.times, seen, _WIDTH, one.windows)
+
+    if target.suffix and target.suffix.lower() not in VIDEOS:
         raise InputError(
-            f'--overlay {target}, allowed: a folder of pictures; ffmpeg makes a video of them:'
-            f" ffmpeg -framerate 15 -pattern_type glob -i '{target.with_suffix('')}/*.jpg'"
-            f' {target}'
+            f'--overlay {target}, allowed: {", ".join(VIDEOS)}, or a folder of pictures'
         )
-    with writing_directory(target) as place:
-        folder = _Folder(place, target, '.jpg')
-
-        def write(one: Followed) -> None:
-            images, seen = one.images, one.frame.observations
-            picture = draw_cameras(
-                rig.cameras, images.images, images.times, seen, _WIDTH, one.windows
-            )
-            folder.write(picture, one.frame.time)
-
-        yield write
+    if not target.suffix:
+        with writing_directory(target) as place:
+            folder = _Folder(place, target, '.jpg')
+            yield lambda one: folder.write(overlaid(one), one.frame.time)
+        return
+    with writing(target) as file:
+        video = _Video(file, target)
+        yield lambda one: video.write(overlaid(one), one.frame.time)
+        video.close()
 
 
 def render_sequence(
