@@ -78,6 +78,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     drawing_topic, takes_loads = 'shape', True
     described: BoomParameters
     machine: Boom
+    _sensors: SensorTopics | None = None
 
     def make_machine(self, scenario: Scenario, settings: PlantParameters) -> tuple[Boom, Any]:
         """Return the boom, and the command that closes its valves."""
@@ -98,7 +99,8 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         self._markers = self.add_output(MarkerPositions, 'marker_truth', settings)
         if settings.watcher:
             self.watchers = [(self._markers, settings.watcher)]
-        self._sensors = SensorTopics(self, boom, settings, self._friction)
+        if settings.sensors:
+            self._sensors = SensorTopics(self, boom, settings, self._friction)
 
     def waits(self, scenario: Scenario) -> bool:
         """Return whether there is a trajectory to be followed from the first sample on."""
@@ -106,7 +108,8 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def on_settings(self, settings: PlantParameters) -> None:
         """Apply parameters that were set at run time."""
-        self._sensors.set_noise(settings.sensor_noise)
+        if self._sensors is not None:
+            self._sensors.set_noise(settings.sensor_noise)
 
     def command_of(self, message: ValveCommand) -> BoomCommand:
         """Return the command of a message."""
@@ -138,7 +141,8 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
             message.position = [Point(x=x, y=y, z=z) for x, y, z in motion.positions.tolist()]
             message.velocity = [Vector3(x=x, y=y, z=z) for x, y, z in motion.velocities.tolist()]
             self._markers.publish(message)
-        self._sensors.publish(self.state, self.sample, header)
+        if self._sensors is not None:
+            self._sensors.publish(self.state, self.sample, header)
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the bent beams with their stress."""

@@ -32,29 +32,24 @@ class SensorTopics:
         self, node: PlantNode[Any, Any], boom: BoomParameters, settings: Any, friction: bool
     ) -> None:
         self._boom, self._rate, self._friction = boom, settings.publish_rate, friction
-        self._parameters = load_sensors(settings.sensors, boom.size) if settings.sensors else None
-        self._sensors: Sensors | None = None
-        if self._parameters is not None:
-            self._sensors = self._made(self._parameters)
-            self._outputs = {
-                name: node.add_output(kind, f'sensors/{name}', settings)
-                for name, kind in _KINDS.items()
-            }
+        self._parameters = given = load_sensors(settings.sensors, boom.size)
+        self._sensors = self._made(given)
         self._beams = [beam.name for beam in boom.beams]
-        p = self._parameters
+        self._cylinders = [cylinder.name for cylinder in boom.cylinders]
+        self._outputs = {
+            name: node.add_output(kind, f'sensors/{name}', settings)
+            for name, kind in _KINDS.items()
+        }
         self._inertial = [
             node.add_output(Imu, f'sensors/imu/{beam}', settings)
             for beam in self._beams
-            if p is not None and (p.gyroscope or p.accelerometer)
+            if given.gyroscope or given.accelerometer
         ]
-        self._cylinders = [cylinder.name for cylinder in boom.cylinders]
         self._latest = 0
         self._pending: deque[tuple[int, Any, Any]] = deque()
 
     def set_noise(self, factor: float) -> None:
         """Multiply the noise of the sensor file by a factor from now on."""
-        if self._parameters is None:
-            return
         names = (*_KINDS, 'gyroscope', 'accelerometer')
         given = {name: kind for name in names if (kind := getattr(self._parameters, name))}
         scaled = {name: kind.replace(noise=factor * kind.noise) for name, kind in given.items()}
@@ -66,20 +61,19 @@ class SensorTopics:
 
     def publish(self, state: BoomState, sample: int, header: Header) -> None:
         """Publish the readings of the sensors that are due at a sample."""
-        if self._sensors is None or self._parameters is None:
-            return
         if sample < self._latest:
             self._pending.clear()  # the plant was reset
         self._latest = sample
-        due = self._due(self._parameters, sample)
+        due = self._due(sample)
         for output, message in self._messages(self._sensors.read(state, sample), header):
             self._pending.append((due, output, message))
         while self._pending and self._pending[0][0] <= sample:
             _, output, message = self._pending.popleft()
             output.publish(message)
 
-    def _due(self, given: SensorParameters, sample: int) -> int:
+    def _due(self, sample: int) -> int:
         """Return the sample at which messages of readings at a sample are published."""
+        given = self._parameters
         delay = given.delay
         if given.jitter:
             # As the noise: the same when a run is repeated or paused.

@@ -244,16 +244,9 @@ class Measures(NamedTuple):
 
 def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Measures:
     """
-    Return the measures of a run.
+    Return the measures of a run, with a disturbance that ends at ``end`` [s].
 
-    Parameters
-    ----------
-    trace : Trace
-    boom : BoomParameters
-    end : float
-        Of the disturbance [s].
-    least : float
-        Vibration of the tip below which it is settled [m], see :func:`threshold`.
+    The tip is settled below a vibration of ``least`` [m], see :func:`threshold`.
     """
     after = trace.time >= end
     ratio = damping_ratio(trace.mode[after], _FLOOR)
