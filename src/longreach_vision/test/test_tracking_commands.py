@@ -189,7 +189,7 @@ def test_pictures_that_cannot_be_used(capsys, scene, tmp_path):
     assert (told['images'], told['complete']) == (FRAMES, False)
     assert [one['images'] for one in told['cameras']] == [FRAMES, FRAMES - 1]
     assert f'1 of {FRAMES} pictures of {sides[1]} cannot be read' in told['advice']
-    assert f'{victim.name} is truncated' in told['advice']
+    assert f'{victim.name} cannot be read as a picture' in told['advice']
     used = table(tmp_path / 'out/tracks.csv')['one.cameras']
     np.testing.assert_array_equal(used, [3, 3, 3, 3, 3, 1, 3, 3])
     with pytest.warns(UserWarning, match=victim.name):
