@@ -19,7 +19,7 @@ version 2.0.4 (2022).
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
+import importlib.resources
 import itertools
 import math
 import platform
@@ -122,8 +122,8 @@ def write_fmu(file: str | Path, model: FmuModel) -> None:
     """
     Compile a model and write its FMU.
 
-    LongreachError without a C compiler or the headers of the standard, for a platform that FMI 2.0
-    has no name for, and when the compiler fails.
+    LongreachError without a C compiler, for a platform that FMI 2.0 has no name for, and when the
+    compiler fails.
     """
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
@@ -137,7 +137,8 @@ def write_fmu(file: str | Path, model: FmuModel) -> None:
             f' {", ".join(" ".join(one) for one in _PLATFORMS)}'
         )
     directory, suffix = _PLATFORMS[key]
-    headers = _headers()
+    # The headers of the standard.
+    headers = importlib.resources.files('fmpy') / 'c-code'
     body = _source(model)
     described = '\n'.join(_description(model, ''))
     guid = f'{{{uuid.uuid5(uuid.NAMESPACE_URL, described + body)}}}'
@@ -161,17 +162,6 @@ def write_fmu(file: str | Path, model: FmuModel) -> None:
         ):
             # Without the time of day: equal models give equal files.
             archive.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
-
-
-def _headers() -> Path:
-    """Return the directory of the standard's headers."""
-    found = importlib.util.find_spec('fmpy')
-    for place in found.submodule_search_locations or () if found else ():
-        if (Path(place) / 'c-code' / 'fmi2Functions.h').is_file():
-            return Path(place) / 'c-code'
-    raise LongreachError(
-        'the headers of FMI 2.0 are missing; install the Python package fmpy, which has them'
-    )
 
 
 # --- description ----------------------------------------------------------------------------

@@ -174,24 +174,12 @@ def record(
     """
     Record a run of a machine whose compiled code takes many steps at once.
 
-    Parameters
-    ----------
-    machine
-        With ``step`` [s], and ``advance_recorded(state, command, first step, steps, every)``,
-        which returns the state and its tables of every ``every``-th step, or raises
-        PartialRunError.
-    state
-        That of the machine at time 0.
-    first : sequence of np.ndarray
-        The row of time 0 in each table.
-    samples, every : int
-        Rows after the first, and steps of each.
-    command : callable, optional
-        From the number of a sample and the state; by default the machine follows its scenario.
-    ended : callable, optional
-        Tells from the state after each row whether the run ends there.
-    progress : bool
-        Show a bar on stderr, on a terminal and for runs of more than 1 s.
+    The machine has ``step`` [s], and ``advance_recorded(state, command, first step, steps,
+    every)``, which returns the state and its tables of every ``every``-th step, or raises
+    PartialRunError. ``first`` has the row of time 0 of each table; ``samples`` rows follow, of
+    ``every`` steps each. ``command`` returns one from the number of a sample and the state; by
+    default the machine follows its scenario. ``ended`` tells from the state after each row whether
+    the run ends there. ``progress`` shows a bar on stderr, on a terminal and for more than 1 s.
     """
     message = ''
     parts: list[list[np.ndarray]] = [[row[None]] for row in first]

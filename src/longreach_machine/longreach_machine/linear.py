@@ -105,23 +105,6 @@ class LinearModel:
     notes: tuple[str, ...] = ()
     fastest: float = 0.0  # pole of the whole model, of a reduced one [1/s]
 
-    def select(
-        self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
-    ) -> LinearModel:
-        """Return a model of some inputs and outputs; InputError for unknown or repeated names."""
-        m = _indices('input', self.inputs, inputs)
-        p = _indices('output', self.outputs, outputs)
-        return dataclasses.replace(
-            self,
-            B=self.B[:, m],
-            C=self.C[p],
-            D=self.D[np.ix_(p, m)],
-            inputs=tuple(self.inputs[k] for k in m),
-            outputs=tuple(self.outputs[k] for k in p),
-            u=self.u[m],
-            y=self.y[p],
-        )
-
     def poles(self) -> list[Pole]:
         """Return the poles, slowest first, of complex pairs one."""
         values, vectors = np.linalg.eig(self.A)
@@ -248,10 +231,9 @@ class LinearModel:
             outputs=[one.name for one in self.outputs],
         )
 
-    def save(self, file: str | Path, kind: str = '') -> None:
-        """Write a .mat file of MATLAB or a .json file, by default after its suffix."""
+    def save(self, file: str | Path) -> None:
+        """Write a .mat file of MATLAB or a .json file, after its suffix."""
         file = Path(file)
-        kind = kind or file.suffix
         data: dict[str, Any] = {
             'A': self.A,
             'B': self.B,
@@ -268,9 +250,9 @@ class LinearModel:
             signals = getattr(self, what)
             data[what] = [one.name for one in signals]
             data[f'{what[:-1]}_units'] = [one.unit for one in signals]
-        if kind == '.json':
+        if file.suffix == '.json':
             file.write_text(json.dumps(finite(data), indent=1) + '\n', encoding='utf-8')
-        elif kind == '.mat':
+        elif file.suffix == '.mat':
             from scipy.io import savemat
 
             lists = {
@@ -279,7 +261,7 @@ class LinearModel:
             with file.open('wb') as stream:
                 savemat(stream, lists, oned_as='column')
         else:
-            raise InputError(f'{file} ends in {kind!r}, allowed: {" | ".join(SUFFIXES)}')
+            raise InputError(f'{file} ends in {file.suffix!r}, allowed: {" | ".join(SUFFIXES)}')
 
 
 def linearize(
@@ -288,16 +270,8 @@ def linearize(
     """
     Return the linear model of a machine's equations about their point.
 
-    Parameters
-    ----------
-    model : SmoothModel
-    inputs, outputs : sequence of str, optional
-        Names; by default all.
-
-    Raises
-    ------
-    InputError
-        For an unknown or repeated name, and where the equations are not finite or rates jump.
+    ``inputs`` and ``outputs`` are names, by default all. InputError for an unknown or repeated
+    name, and where the equations are not finite or rates jump.
     """
     m = _indices('input', model.inputs, inputs)
     p = _indices('output', model.outputs, outputs)

@@ -82,11 +82,6 @@ class _Subcommand(_Parser):
         return options, unknown
 
 
-def _never(_: argparse.Namespace) -> bool:
-    """Return that a command is not offline."""
-    return False
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run ``longreach`` with some arguments, by default the process's, and return its exit code.
@@ -115,7 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _configure(commands[name], parser)
         options = parser.parse_args(words[1:])
         # Only commands that talk to nodes have it, and not all of them always do.
-        if 'network' in options and not getattr(options, 'offline', _never)(options):
+        offline = getattr(options, 'offline', None)
+        if 'network' in options and not (offline and offline(options)):
             if find_spec('rclpy') is None:
                 raise ModuleNotFoundError(name='rclpy')
             check_middleware()

@@ -124,7 +124,7 @@ def run_linearize(
     )
     if arguments.out is not None:
         with writing(arguments.out) as file:
-            model.save(file, arguments.out.suffix)
+            model.save(file)
     if arguments.plot is not None:
         draw_bode(arguments.plot, model)
 

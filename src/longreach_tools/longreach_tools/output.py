@@ -13,7 +13,6 @@ import fcntl
 import json
 import math
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -199,13 +198,7 @@ def writing_directory(directory: str | Path) -> Iterator[Path]:
     Yield a temporary path that is renamed to ``directory`` when the block ends without an error.
 
     The block creates the directory. If the block fails or is interrupted, nothing remains.
-
-    Raises
-    ------
-    InputError
-        If it is not empty, or cannot be written.
-    LongreachError
-        If the disk is full.
+    InputError if the directory is not empty, or cannot be written.
     """
     target = _real(directory)
     with _naming_full_disk(directory), making_directory(target.parent) as parent:
@@ -231,20 +224,17 @@ def writing(file: str | Path) -> Iterator[Path]:
     Yield a temporary path that is renamed to ``file`` when the block ends without an error.
 
     A symbolic link is kept, and its target is written. For a pipe or a device, the bytes are
-    copied. Parent directories are created.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    LongreachError
-        If a pipe or a device cannot be written, or the disk is full.
+    copied. Parent directories are created. InputError if the file cannot be written, other
+    LongreachErrors for pipes and devices, and for a full disk.
     """
     target = Path(file)
     with _temporary(target) as (temporary, special), _naming_full_disk(file):
         yield temporary
         if special:
-            _pour(temporary, target)
+            try:
+                target.write_bytes(temporary.read_bytes())
+            except OSError as error:
+                raise LongreachError(f'{target} cannot be written: {error.strerror}') from error
             return
         # mkstemp restricts access to the owner; results get the usual permissions.
         mask = os.umask(0)
@@ -338,19 +328,6 @@ def _unwritable(target: Path, error: OSError) -> LongreachError:
     )
 
 
-def _pour(source: Path, target: Path) -> None:
-    """Copy a file to a pipe or a device."""
-    try:
-        # Without O_CREAT: if it was removed meanwhile, it must not be created as a file.
-        with (
-            source.open('rb') as stream,
-            os.fdopen(os.open(target, os.O_WRONLY), 'wb', buffering=0) as sink,
-        ):
-            shutil.copyfileobj(stream, sink)
-    except OSError as error:
-        raise LongreachError(f'{target} cannot be written: {error.strerror}') from error
-
-
 def write_csv(file: str | Path, columns: Sequence[str], values: np.ndarray) -> None:
     """
     Write an array (rows, columns) with a header line, in full precision.
@@ -380,23 +357,10 @@ def figure(
     """
     Yield the list of axes of a new figure that is saved when the block ends.
 
-    Parameters
-    ----------
-    file : path
-        File to write; the format follows from its extension, one of :data:`PICTURES`.
-    size : tuple of float
-        Width and height [inch].
-    rows : int
-        Number of axes, one below the other, with a common time axis.
-    above : float
-        Relative height of additional axes above them, with a separate x axis; 0: none.
-    heights : sequence of float, optional
-        Relative heights of the rows; by default they are equal. Not together with ``above``.
-
-    Raises
-    ------
-    InputError
-        If the extension is unknown or the file cannot be written.
+    The axes are ``rows`` below each other, with a common time axis, of equal or relative
+    ``heights``. ``above`` is the relative height of additional axes above them, with a separate x
+    axis; 0: none. The format follows from the extension of the file, one of :data:`PICTURES`, its
+    size is in inches. InputError if the extension is unknown or the file cannot be written.
     """
     ending = checked_ending(file, PICTURES)
     from matplotlib import rc_context
@@ -423,8 +387,6 @@ def figure(
     metadata = {'Date': None} if ending == 'svg' else None
     with writing(file) as path, rc_context({'svg.hashsalt': 'longreach'}):
         canvas.savefig(path, dpi=130, format=ending, metadata=metadata)
-        if ending == 'svg':
-            _number_clip_paths(path)
 
 
 def legend(axis: Any, columns: int) -> None:
@@ -438,11 +400,3 @@ def checked_ending(file: str | Path, allowed: Iterable[str]) -> str:
     if ending not in allowed:
         raise InputError(f'{file} has the extension {ending!r}, allowed: {", ".join(allowed)}')
     return ending
-
-
-def _number_clip_paths(file: Path) -> None:
-    """Rename the clip paths of an SVG in order; matplotlib names them by memory addresses."""
-    text = file.read_text(encoding='utf-8')
-    for number, name in enumerate(dict.fromkeys(re.findall(r'id="(p[0-9a-f]{10})"', text))):
-        text = text.replace(name, f'clip{number}')
-    file.write_text(text, encoding='utf-8')
