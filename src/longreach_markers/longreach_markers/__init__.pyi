@@ -44,7 +44,6 @@ from longreach_markers.setup.known_distance import DistanceCheck as DistanceChec
 from longreach_markers.setup.known_distance import KnownDistance as KnownDistance
 from longreach_markers.setup.localisation import Localisation as Localisation
 from longreach_markers.setup.localisation import localise as localise
-from longreach_markers.setup.marker_sheet import lay_out as lay_out
 from longreach_markers.setup.reference_points import Reference as Reference
 from longreach_markers.setup.reference_points import load_reference as load_reference
 from longreach_markers.tracking.camera_tracker import CameraTracker as CameraTracker

@@ -1,1 +1,1 @@
-"""Setting up cameras: printed markers, calibration, poses, and their accuracy."""
+"""Setting up cameras: calibration, poses, and their accuracy."""

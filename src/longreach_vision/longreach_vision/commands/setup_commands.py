@@ -18,7 +18,6 @@ from longreach_markers.rig import MarkerOnRig
 from longreach_markers.setup.calibration import Calibration, calibrate
 from longreach_markers.setup.checkerboards import Board, find_views, list_pictures
 from longreach_markers.setup.localisation import Localisation, localise
-from longreach_markers.setup.marker_sheet import FORMATS, PAGES, lay_out
 from longreach_markers.setup.predicted_accuracy import Prediction
 from longreach_markers.setup.reference_points import load_reference, read_cameras
 from longreach_tools.arguments import positive
@@ -31,6 +30,7 @@ from longreach_tools.output import (
     writing,
 )
 from longreach_vision.commands.arguments import READING, add_options, add_rig, warn
+from longreach_vision.commands.marker_sheet import FORMATS, PAGES, lay_out, sheet_file
 from longreach_vision.commands.rig_files import on_old_side, write_localisation
 
 # Of a camera, in the order of the output.
@@ -406,8 +406,6 @@ def _tip_lines(tip: Prediction) -> Iterable[str]:
 
 def _run_marker(arguments: argparse.Namespace) -> None:
     """Run ``marker``."""
-    from longreach_vision.commands.setup_figures import sheet_file
-
     out = arguments.out
     ending = out.suffix.lstrip('.').lower()
     if ending not in FORMATS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ import numpy as np
 from longreach_markers.camera.model import Camera
 from longreach_markers.setup.calibration import Calibration
 from longreach_markers.setup.localisation import Localisation
-from longreach_markers.setup.marker_sheet import Sheet
 from longreach_tools.output import figure
 
 # Magnification of errors.
 _ARROWS, _ELLIPSES = 200.0, 100.0
-_INCH = 25.4  # [mm]
-_LINE, _TEXT = 0.25, 2.4  # of a sheet [mm]; 80 characters are about as long as the scale
 
 
 def draw_calibration(file: str | Path, found: Calibration) -> None:
@@ -103,34 +99,3 @@ def _ellipse(axis: Any, place: tuple[float, float], covariance: np.ndarray, colo
     circle = np.sqrt(np.maximum(values, 0.0))[:, None] * np.array([np.cos(angle), np.sin(angle)])
     x, y = np.array(place)[:, None] + _ELLIPSES * vectors @ circle
     axis.plot(x, y, color=colour, linewidth=0.8)
-
-
-def sheet_file(sheet: Sheet, kind: str) -> bytes:
-    """Return a marker to be printed as a file of one of FORMATS; equal sheets give equal bytes."""
-    from matplotlib import rc_context
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Circle, Rectangle
-
-    width, height = sheet.size
-    figure = Figure(figsize=(width / _INCH, height / _INCH))
-    # A unit of the axes is a millimetre of the page.
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set(xlim=(0.0, width), ylim=(height, 0.0))
-    axes.set_axis_off()
-    x, y = sheet.center
-    square, side = (x - sheet.half, y - sheet.half), 2.0 * sheet.half
-    axes.add_patch(Rectangle(square, side, side, color=str(sheet.colours[1]), linewidth=0.0))
-    for radius, grey in sheet.circles:
-        axes.add_patch(Circle((x, y), radius, color=str(grey), linewidth=0.0))
-    lines = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in sheet.lines]
-    point = 72.0 / _INCH
-    axes.add_collection(LineCollection(lines, colors='black', linewidths=_LINE * point))
-    left, level = sheet.scale
-    axes.text(left, level + 5.0, sheet.text, fontsize=_TEXT * point)
-    file = io.BytesIO()
-    # Text stays text, and no date or random name makes two files differ.
-    date = {'pdf': 'CreationDate', 'svg': 'Date'}[kind]
-    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'longreach'}):
-        figure.savefig(file, format=kind, metadata={date: None})
-    return file.getvalue()

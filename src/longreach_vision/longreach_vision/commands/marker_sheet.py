@@ -8,8 +8,9 @@ this module are in mm, from the upper left corner of the page, x right, y down.
 
 from __future__ import annotations
 
-import dataclasses
+import io
 import math
+from typing import NamedTuple
 
 from longreach_dynamics.errors import InputError
 
@@ -32,10 +33,11 @@ _BORDER = 5.0  # unprintable margin
 _POINTERS = 6.0  # length of the lines outside of the square
 _FOOT = 14.0  # height of scale and text
 _SCALE = 100.0
+_INCH = 25.4
+_LINE, _TEXT = 0.25, 2.4  # 80 characters are about as long as the scale
 
 
-@dataclasses.dataclass(frozen=True)
-class Sheet:
+class Sheet(NamedTuple):
     """
     A page with one marker: radius of the outer edge, page size, centre, half of the card [mm].
 
@@ -50,17 +52,6 @@ class Sheet:
     size: tuple[float, float]
     center: tuple[float, float]
     half: float
-
-    @property
-    def colours(self) -> tuple[float, float]:
-        """Grey of the marker and of its background, 0 black to 1 white."""
-        return (1.0, 0.0) if self.bright else (0.0, 1.0)
-
-    @property
-    def circles(self) -> list[tuple[float, float]]:
-        """Radius [mm] and grey of the discs to be painted, in this order."""
-        discs = zip((self.radius, self.inner * self.radius), self.colours, strict=True)
-        return [(radius, grey) for radius, grey in discs if radius]
 
     @property
     def lines(self) -> list[tuple[float, float, float, float]]:
@@ -150,3 +141,37 @@ def lay_out(
     size = PAGES.get(page, (max(needed[0], _SCALE + 2.0 * _BORDER), needed[1]))
     center = 0.5 * size[0], 0.5 * (size[1] - _FOOT)
     return Sheet(radius, inner, bright, page, size, center, half)
+
+
+def sheet_file(sheet: Sheet, kind: str) -> bytes:
+    """Return a marker to be printed as a file of one of FORMATS; equal sheets give equal bytes."""
+    from matplotlib import rc_context
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle, Rectangle
+
+    width, height = sheet.size
+    figure = Figure(figsize=(width / _INCH, height / _INCH))
+    # A unit of the axes is a millimetre of the page.
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, width), ylim=(height, 0.0))
+    axes.set_axis_off()
+    x, y = sheet.center
+    marker, background = ('white', 'black') if sheet.bright else ('black', 'white')
+    square, side = (x - sheet.half, y - sheet.half), 2.0 * sheet.half
+    axes.add_patch(Rectangle(square, side, side, color=background, linewidth=0.0))
+    axes.add_patch(Circle((x, y), sheet.radius, color=marker, linewidth=0.0))
+    if sheet.inner:
+        hole = Circle((x, y), sheet.inner * sheet.radius, color=background, linewidth=0.0)
+        axes.add_patch(hole)
+    lines = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in sheet.lines]
+    point = 72.0 / _INCH
+    axes.add_collection(LineCollection(lines, colors='black', linewidths=_LINE * point))
+    left, level = sheet.scale
+    axes.text(left, level + 5.0, sheet.text, fontsize=_TEXT * point)
+    file = io.BytesIO()
+    # Text stays text, and no date or random name makes two files differ.
+    date = {'pdf': 'CreationDate', 'svg': 'Date'}[kind]
+    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'longreach'}):
+        figure.savefig(file, format=kind, metadata={date: None})
+    return file.getvalue()
