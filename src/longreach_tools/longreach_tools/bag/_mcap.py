@@ -70,6 +70,12 @@ class IntactMcap(McapReader):
         ]
         if not spans:
             spans, lost = self._scan(file)
+            if lost and ending and self.channels and not spans:
+                # Its messages are not in chunks.
+                file.seek(0)
+                super()._open()
+                self.checksums = 'no checksums of messages'
+                return
             if lost:
                 damage.append(f'the last {lost} bytes')
         self.chunks.clear()
@@ -103,11 +109,6 @@ class IntactMcap(McapReader):
             end = begin + _RECORD.size + length
             if kind == _DATA_END:
                 return spans, 0
-            if kind == _MESSAGE and self.channels:
-                raise InputError(
-                    f'{self.path}: its messages are not in chunks: it can be read if it was'
-                    ' closed, but it cannot be checked; see: longreach bag info --no-scan'
-                )
             if not 0 < kind < _DATA_END or kind in (_FOOTER, _MESSAGE) or end > size:
                 break
             if kind == _CHUNK:

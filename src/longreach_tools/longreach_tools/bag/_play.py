@@ -61,26 +61,16 @@ _NOTABLE_LAG = 0.1
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """Options of a playback; InputError for a value out of its range."""
+    """Options of a playback."""
 
     rate: float = 1.0  # speed; 0: as fast as possible
-    passes: int = 1  # 0: until stopped
+    loop: bool = False  # until stopped
     clock_rate: float | None = None  # of /clock in bag time [Hz]; the recorded one is left out
     start_offset: float = 0.0  # [s of the bag]
     duration: float | None = None  # [s of the bag]
     topics: Sequence[str] | None = None
     remap: Mapping[str, str] = field(default_factory=dict)  # published names by recorded ones
     subscribers: int = 0  # of each topic, which are waited for
-
-    def __post_init__(self) -> None:
-        for name in ('rate', 'passes', 'start_offset', 'subscribers'):
-            value = getattr(self, name)
-            if not 0 <= value < float('inf'):
-                raise InputError(f'{name} = {value}; allowed: finite and not negative')
-        for name in ('clock_rate', 'duration'):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float('inf'):
-                raise InputError(f'{name} = {value}; allowed: finite and positive')
 
 
 def timeline(
@@ -160,10 +150,9 @@ def play(
                 publishers[_CLOCK] = node.create_publisher(kind, _CLOCK, profile)
             player = _Player(publishers, options, stop, say)
             player.await_subscribers()
-            number = 0
-            while not stop() and (options.passes == 0 or number < options.passes):
-                number += 1
-                player.play(*timeline(bag, list(classes), options), number == options.passes)
+            player.play(*timeline(bag, list(classes), options))
+            while options.loop and not stop():
+                player.play(*timeline(bag, list(classes), options))
             player.finish()
             return player.published
 
@@ -228,7 +217,7 @@ class _Player:
         if (unheard := self._fewer(1)) and not self._stop():
             self._say(f'no subscribers of {unheard} yet; use --wait-for-subscribers to wait')
 
-    def play(self, begin: int, end: int, messages: Iterator[Message], is_last: bool) -> None:
+    def play(self, begin: int, end: int, messages: Iterator[Message]) -> None:
         """Publish the recording once, each message at its time, from begin to end [ns]."""
         rate = self._options.rate
         start = time.monotonic()
@@ -243,7 +232,7 @@ class _Player:
             self.published += 1
             if rate == 0.0:
                 self._hold_back(name)
-        if not is_last:
+        if self._options.loop:
             length = (end - begin) / NANOSECONDS / rate if rate > 0.0 else 0.0
             # A recording with a single time must not be repeated without a pause.
             self._sleep_until(start + max(length, _NAP))

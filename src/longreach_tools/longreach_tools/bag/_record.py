@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
-
-from longreach_dynamics.errors import InputError
 
 from ._stamps import HeaderClock
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
-from ._topics import matches, need, quiet_node
+from ._topics import need, quiet_node
 from ._writer import BagWriter
 
 if TYPE_CHECKING:
@@ -54,14 +52,10 @@ class RecordOptions:
     stamps: str = 'receive'  # bag times: 'receive', of arrival, or 'header', the stamps
     duration: float | None = None  # [s]
 
-    def __post_init__(self) -> None:
-        if self.duration is not None and not 0.0 < self.duration < float('inf'):
-            raise InputError(f'duration {self.duration} s; allowed: positive and finite')
-
     def wants(self, name: str) -> bool:
         """Return whether a topic is to be recorded."""
         if self.topics:
-            return any(matches(name, topic) for topic in self.topics)
+            return any(PurePosixPath(name).match(topic) for topic in self.topics)
         hidden = any(part.startswith('_') for part in name.split('/'))
         return self.everything or not (hidden or name in _NOT_BY_DEFAULT)
 

@@ -24,10 +24,10 @@ class BagReport(NamedTuple):
     problem: str
 
 
-def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
+def inspect_bag(path: str | Path) -> BagReport:
     """Inspect a recording, including a damaged one."""
-    with open_bag(path, check=scan) as bag:
-        stamps = _compare_stamps(bag) if scan else {}
+    with open_bag(path, check=True) as bag:
+        stamps = _compare_stamps(bag)
         duration = (bag.end_time - bag.start_time) / NANOSECONDS
         entries = [
             {
@@ -44,19 +44,19 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
             'storage': bag.storage,
             'closed': not bag.problem,
             'problem': bag.problem or None,
-            'checksums': bag.checksums or None,
+            'checksums': bag.checksums,
             'start_ns': bag.start_time,
             'duration_s': duration,
             'messages': bag.message_count,
             'topics': entries,
         }
-        state = 'closed properly' + (', not searched for damage' if not bag.checksums else '')
+        state = 'closed properly'
         if bag.problem:
             state = f'{bag.problem}; {bag.message_count} messages recovered'
         lines = [
             f'bag       {bag.path}',
             f'storage   {bag.storage}, {state}',
-            f'checks    {bag.checksums or "not made"}',
+            f'checks    {bag.checksums}',
             f'start     {_instant(bag.start_time)}',
             f'duration  {duration:.6f} s',
             f'messages  {bag.message_count}',

@@ -76,12 +76,15 @@ class Bag:
         ``names`` are topics, all by default; ``start`` is the first bag time [ns]. InputError if
         a topic is missing, or the recording is damaged.
         """
+        from rosbags.rosbag2.reader import zstd  # type: ignore[attr-defined]
+
         wanted = self.select(names)
         read = 0
         with _readable(self.path):
             for connection, time, data in self._by_time(wanted, start):
                 read += 1
-                yield connection.topic, time, _unpacked(data)
+                packed = data.startswith(_ZSTD_MAGIC)
+                yield connection.topic, time, zstd.decompress(data) if packed else data
         count = sum(self.topics[name].count for name in wanted)
         if start <= self.start_time and read != count:
             raise InputError(
@@ -134,23 +137,24 @@ def open_bag(path: str | Path, *, check: bool = False) -> Bag:
     if not path.exists():
         raise InputError(f'{path}: no such bag; give the directory of a recording')
     files = _storage_files(path)
-    storage = _storage_of(files[0])
-    problems = [
-        f'{one}: {why}' for one in files if storage == 'mcap' and (why := fault_at_end(one))
-    ]
-    counts = Counter[str]()
-    is_closed = (path / 'metadata.yaml').is_file()
-    if is_closed:
-        try:
-            counts = _metadata(path, files)
-        except InputError as error:
-            problems.insert(0, str(error))
-        if problems and not check:
-            raise InputError(f'{problems[0]}; {_remedy(path)}')
-    elif path.is_dir() or problems:
-        problems = ['not closed']
     with ExitStack() as resources:
-        readers = [_open_file(file, storage, resources, check) for file in files]
+        unpacked = [_unpacked(file, resources) for file in files]
+        storage = _storage_of(unpacked[0])
+        problems = []
+        if storage == 'mcap':
+            faults = zip(files, map(fault_at_end, unpacked), strict=True)
+            problems = [f'{file}: {fault}' for file, fault in faults if fault]
+        counts = Counter[str]()
+        if (path / 'metadata.yaml').is_file():
+            try:
+                counts = _metadata(path, files)
+            except InputError as error:
+                problems.insert(0, str(error))
+            if problems and not check:
+                raise InputError(f'{problems[0]}; {_remedy(path)}')
+        elif path.is_dir() or problems:
+            problems = ['not closed']
+        readers = [_open_file(file, storage, resources, check) for file in unpacked]
         bag = Bag(path, storage, readers)
         damage = [one.damage for one in readers if getattr(one, 'damage', '')]
         if lost := _lost(counts, bag):
@@ -197,11 +201,16 @@ def _lost(counts: Mapping[str, int], bag: Bag) -> str:
     return text if missing else ''
 
 
-def _unpacked(data: bytes) -> bytes:
-    """Return the bytes of a message, which rosbag2 can compress one by one."""
-    from rosbags.rosbag2.storage_mcap import DECOMPRESSORS
+def _unpacked(file: Path, resources: ExitStack) -> Path:
+    """Return a storage file, which rosbag2 can compress as a whole; unpacked ones are copies."""
+    from rosbags.rosbag2.reader import zstd  # type: ignore[attr-defined]
 
-    return DECOMPRESSORS['zstd'](data, 0) if data.startswith(_ZSTD_MAGIC) else data
+    if file.suffix != '.zstd':
+        return file
+    copy = Path(resources.enter_context(tempfile.TemporaryDirectory())) / file.stem
+    with _readable(file), zstd.open(file, 'rb') as packed, copy.open('wb') as target:
+        shutil.copyfileobj(packed, target)
+    return copy
 
 
 @contextlib.contextmanager
@@ -250,8 +259,6 @@ def _storage_of(file: Path) -> str:
         return 'mcap'
     if begin == _SQLITE_MAGIC:
         return 'sqlite3'
-    if begin.startswith(_ZSTD_MAGIC):
-        raise InputError(f'{file}: compressed as a whole; give the unpacked file: unzstd {file}')
     if not begin:
         raise InputError(f'{file}: an empty file, no message was written')
     raise InputError(

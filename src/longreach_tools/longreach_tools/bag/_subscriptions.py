@@ -13,6 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
@@ -21,7 +22,6 @@ from ._stamps import StampReader, StampReport, is_shared, stamp_reader, stamp_re
 from ._topics import (
     MachineTypes,
     is_looser,
-    matches,
     message_class,
     recorded,
     subscription_profile,
@@ -207,7 +207,7 @@ class Subscriptions:
     def unseen(self, names: Iterable[str]) -> list[str]:
         """Return the requested topics that have not appeared."""
         seen = [*self.topics, *self.skipped]
-        return [name for name in names if not any(matches(one, name) for one in seen)]
+        return [n for n in names if not any(PurePosixPath(one).match(n) for one in seen)]
 
     def _skip(self, name: str, reason: str) -> None:
         """Stop recording a topic, and report the reason once."""

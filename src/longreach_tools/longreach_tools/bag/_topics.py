@@ -85,7 +85,6 @@ def quiet_node(name: str) -> Iterator[Any]:
     need('rclpy')
     import rclpy
     from rclpy.context import Context
-    from rclpy.exceptions import InvalidNodeNameException
     from rclpy.signals import SignalHandlerOptions
     from rclpy.utilities import try_shutdown
 
@@ -98,10 +97,6 @@ def quiet_node(name: str) -> Iterator[Any]:
         )
         yield node
         node.destroy_node()
-    except InvalidNodeNameException as error:
-        raise InputError(
-            f'node name {name!r}; allowed: letters, digits and _, no digit first'
-        ) from error
     finally:
         try_shutdown(context=context)
 
@@ -126,14 +121,6 @@ def checked_name(name: str, namespace: str = '/', *, patterns: bool = False) -> 
     return full
 
 
-def matches(name: str, pattern: str) -> bool:
-    """Return whether an absolute name is a pattern, in which a part ``*`` stands for any part."""
-    parts, wanted = name.split('/'), pattern.split('/')
-    return len(parts) == len(wanted) and all(
-        want in ('*', part) for part, want in zip(parts, wanted, strict=True)
-    )
-
-
 # --- types ----------------------------------------------------------------------------------
 
 
@@ -148,7 +135,7 @@ class MachineTypes:
 
     def require(self, typename: str) -> None:
         """Load a type and its nested types into the store."""
-        from rosbags.typesys import TypesysError, get_types_from_msg
+        from rosbags.typesys import TypesysError
 
         types: dict[str, Any] = {}
         wanted = [typename]
@@ -158,7 +145,8 @@ class MachineTypes:
                 continue
             path = definition_file(name)
             try:
-                types.update(get_types_from_msg(path.read_text(encoding='utf-8'), name))
+                text = path.read_text(encoding='utf-8')
+                types.update(_parse(text, name, idl=path.suffix == '.idl'))
             except (TypesysError, UnicodeDecodeError) as error:
                 raise InputError(f'{path}: not a message definition: {error}') from error
             wanted += _nested(types, name)
@@ -167,10 +155,11 @@ class MachineTypes:
     def require_all(self) -> None:
         """Load every type that AMENT_PREFIX_PATH offers; unreadable ones are skipped."""
         for prefix in _prefixes():
-            for path in sorted((prefix / 'share').glob('*/msg/*.msg')):
-                # The error of an unreadable one is raised when it is requested by name.
-                with contextlib.suppress(InputError):
-                    self.require(f'{path.parts[-3]}/msg/{path.stem}')
+            for path in sorted((prefix / 'share').glob('*/msg/*')):
+                if path.suffix in ('.msg', '.idl'):
+                    # The error of an unreadable one is raised when it is requested by name.
+                    with contextlib.suppress(InputError):
+                        self.require(f'{path.parts[-3]}/msg/{path.stem}')
 
     def definition(self, typename: str) -> tuple[str, str]:
         """Return the definition of a type with all nested types, and its type hash (RIHS01)."""
@@ -187,16 +176,15 @@ def definition_in(store: Typestore, typename: str) -> tuple[str, str]:
 def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typestore:
     """Return a type store with the definitions in a bag only."""
     from rosbags.interfaces import MessageDefinitionFormat
-    from rosbags.typesys import Stores, TypesysError, get_types_from_msg
+    from rosbags.typesys import Stores, TypesysError
 
     store = _new_store(Stores.EMPTY)
     for name, definition in definitions.items():
         if definition.format is MessageDefinitionFormat.NONE:
             continue
-        if definition.format is MessageDefinitionFormat.IDL:
-            raise InputError(f"the bag's definition of {name} is in IDL; allowed: MSG")
         try:
-            types = get_types_from_msg(definition.data, name)
+            idl = definition.format is MessageDefinitionFormat.IDL
+            types = _parse(definition.data, name, idl=idl)
             _refuse_cycles(types)
             store.register(types)
         except TypesysError as error:
@@ -270,14 +258,30 @@ def definition_file(typename: str) -> Path:
     """Return the definition file of an installed type."""
     package, _, name = typename.partition('/msg/')
     for prefix in _prefixes():
-        path = prefix / 'share' / package / 'msg' / f'{name}.msg'
-        if path.is_file():
-            return path
+        for suffix in ('.msg', '.idl'):
+            path = prefix / 'share' / package / 'msg' / f'{name}{suffix}'
+            if path.is_file():
+                return path
     raise InputError(
         f'message type {typename}: no definition found, neither share/{package}/msg/{name}.msg '
         f'in AMENT_PREFIX_PATH nor among the standard types; source the workspace that has '
         f'package {package}'
     )
+
+
+def _parse(text: str, name: str, *, idl: bool) -> dict[str, Any]:
+    """Parse the types in a definition text, in the format of rosbags."""
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    if not idl:
+        return dict(get_types_from_msg(text, name))
+    # IDL text in a bag has a section for each type, after a separator and its name.
+    ruler = '=' * 80 + '\n'
+    sections = text.split(ruler)[1:] if text.startswith(f'{ruler}IDL: ') else [f'\n{text}']
+    types: dict[str, Any] = {}
+    for section in sections:
+        types.update(get_types_from_idl(section.partition('\n')[2]))
+    return types
 
 
 def _refuse_cycles(types: Mapping[str, Any]) -> None:

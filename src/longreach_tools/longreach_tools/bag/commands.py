@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import add_network
+from longreach_tools.arguments import add_network, count, not_negative, positive
 from longreach_tools.cli import StopSignals, say
 from longreach_tools.options import add_namespace
 from longreach_tools.output import add_format
@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         epilog='exit code: 0 intact, 1 damaged or not closed, 2 not a recording',
     )
     _add_bag(info)
-    info.add_argument('--no-scan', action='store_true', help='do not search for gaps and damage')
     add_format(info)
     info.set_defaults(run=_info)
 
@@ -75,7 +74,7 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         help='new directory; default: named by date and time',
     )
     add('--compress', action='store_true', help='compress by zstd')
-    add('-d', '--duration', type=float, metavar='S', help='stop after S seconds')
+    add('-d', '--duration', type=positive, metavar='S', help='stop after S seconds')
     add(
         '--stamps',
         choices=('receive', 'header'),
@@ -98,26 +97,16 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         '--speed',
         '--rate',
         dest='rate',
-        type=float,
+        type=not_negative,
         default=1.0,
         metavar='X',
         help='against bag time (default: 1); 0: as fast as possible',
     )
-    add(
-        '-l',
-        '--loop',
-        dest='passes',
-        type=int,
-        nargs='?',
-        const=0,
-        default=1,
-        metavar='N',
-        help='play N times; without N until Ctrl-C',
-    )
+    add('-l', '--loop', action='store_true', help='play again and again, until Ctrl-C')
     add(
         '--clock',
         dest='clock_rate',
-        type=float,
+        type=positive,
         nargs='?',
         const=100.0,
         metavar='HZ',
@@ -127,19 +116,19 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         '--from',
         '--start-offset',
         dest='start_offset',
-        type=float,
+        type=not_negative,
         default=0.0,
         metavar='S',
         help='first time, from the start of the bag [s]; what is kept for late subscribers, such'
         ' as robot descriptions, is published from before',
     )
-    add('--duration', type=float, metavar='S', help='play S seconds of bag time')
+    add('--duration', type=positive, metavar='S', help='play S seconds of bag time')
     add('--topics', nargs='+', metavar='TOPIC', help='only these')
     add('--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name')
     add(
         '--wait-for-subscribers',
         dest='subscribers',
-        type=int,
+        type=count(1000),
         nargs='?',
         const=1,
         default=0,
@@ -188,8 +177,8 @@ def _play(arguments: argparse.Namespace) -> None:
     }
     values['remap'] = dict(_remap(rule) for rule in arguments.remap)
     options = PlayOptions(**values)
-    count = play(arguments.bag, options, stop, say)
-    say(f'{count} messages published')
+    published = play(arguments.bag, options, stop, say)
+    say(f'{published} messages published')
 
 
 def _remap(rule: str) -> tuple[str, str]:
@@ -206,7 +195,7 @@ def _info(arguments: argparse.Namespace) -> int:
     """Run ``info``; 1 for a recording that is damaged or was not closed."""
     from ._report import inspect_bag
 
-    report = inspect_bag(arguments.bag, scan=not arguments.no_scan)
+    report = inspect_bag(arguments.bag)
     as_json = arguments.format == 'json'
     print(json.dumps(report.as_dict, indent=2) if as_json else report.as_text)
     return 1 if report.problem else 0
@@ -216,5 +205,5 @@ def _recover(arguments: argparse.Namespace) -> None:
     """Run ``recover``."""
     from ._writer import recover
 
-    count = recover(arguments.bag, arguments.out, say)
-    say(f'{count} messages in {arguments.out}')
+    recovered = recover(arguments.bag, arguments.out, say)
+    say(f'{recovered} messages in {arguments.out}')
