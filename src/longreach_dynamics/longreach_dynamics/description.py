@@ -8,13 +8,13 @@ m, angles in rad.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
 
@@ -182,10 +182,23 @@ def _origin(element: ElementTree.Element) -> np.ndarray:
     """Return the transform of the element ``origin`` of an element, shape (4, 4)."""
     found = element.find('origin')
     values = {} if found is None else found.attrib
+    roll, pitch, yaw = _numbers(values.get('rpy'), 3)
     transform = np.eye(4)
-    transform[:3, :3] = Rotation.from_euler('xyz', _numbers(values.get('rpy'), 3)).as_matrix()
+    transform[:3, :3] = (
+        _turn(np.array([0.0, 0.0, 1.0]), yaw)
+        @ _turn(np.array([0.0, 1.0, 0.0]), pitch)
+        @ _turn(np.array([1.0, 0.0, 0.0]), roll)
+    )
     transform[:3, 3] = _numbers(values.get('xyz'), 3)
     return transform
+
+
+def _turn(axis: np.ndarray, angle: float) -> np.ndarray:
+    """Return the rotation about a unit vector, shape (3, 3); Rodrigues' formula."""
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    turned = np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
+    return np.asarray(turned)
 
 
 def _motion(joint: Joint, position: float) -> np.ndarray:
@@ -194,7 +207,7 @@ def _motion(joint: Joint, position: float) -> np.ndarray:
     if joint.kind == 'prismatic':
         transform[:3, 3] = position * joint.axis
     elif joint.kind != 'fixed':
-        transform[:3, :3] = Rotation.from_rotvec(position * joint.axis).as_matrix()
+        transform[:3, :3] = _turn(joint.axis, position)
     return transform
 
 
