@@ -8,6 +8,7 @@ business of the loop that reads it, so that a page cannot disturb it.
 from __future__ import annotations
 
 import html
+import json
 import math
 import queue
 import time
@@ -111,6 +112,8 @@ class Page:
         self.server, self.scene = server, Scene(server)
         self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
 
+        server.gate.opened = lambda charts: self._ask('', 'charts', charts)
+
         async def connected(client: Any) -> None:
             self._ask('', 'look', client)
 
@@ -119,8 +122,8 @@ class Page:
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
         self._ghost: World | None = None
-        # Charts that somebody has chosen, None: the presets; what charts were made of.
-        self._chosen: list[Chart] | None = None
+        # Labels of charts that somebody has chosen, None: the presets; what charts were made of.
+        self._chosen: list[str] | None = None
         self._made_of: Any = None
         self._left_out = 0
         self._appeared = 0.0
@@ -249,15 +252,17 @@ class Page:
         """Carry out a request that concerns the page alone; return False for any other."""
         value = request.value
         # What was chosen is shown a moment later.
-        charts = self._charts if self._chosen is None else self._chosen
+        labels = self._chosen or [chart.label for chart in self._charts]
         if request.name == 'add':
             if value != _CHOOSE:
-                self._chosen = list(dict.fromkeys([*charts, chart_of(value)]))
+                self._chosen = [*labels, chart_of(value).label]
             self._add.value = _CHOOSE
         elif request.name == 'remove':
             if value != _CHOOSE:
-                self._chosen = [chart for chart in charts if chart.label != value]
+                self._chosen = [label for label in labels if label != value]
             self._remove.value = _CHOOSE
+        elif request.name == 'charts':
+            self._chosen = value or self._chosen
         elif request.name == 'preset':
             self._chosen = None
         elif request.name == 'look':
@@ -267,13 +272,14 @@ class Page:
             return False
         return True
 
-    def _wanted(self, world: World) -> list[Chart]:
-        """Return the charts that were chosen, or the presets, as many as a page shows."""
+    def _wanted(self, world: World, signals: list[str]) -> list[Chart]:
+        """Return the charts that were chosen, as far as there are such signals, or the presets."""
+        charts = machine_charts(self._presets, world)
         if self._chosen is not None:
-            charts = self._chosen
+            known = {chart.label: chart for chart in [*map(chart_of, signals), *charts]}
+            charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]
             first = charts[:_MOST_CHARTS]
         else:
-            charts = machine_charts(self._presets, world)
             # Of each machine the same number, as far as it has as many.
             owners = [chart.title.partition(':')[0] for chart in charts]
             ranks = {chart: owners[:k].count(owners[k]) for k, chart in enumerate(charts)}
@@ -410,9 +416,10 @@ class Page:
             )
         rows += scale_lines(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
+        charts = html.escape(json.dumps(self._chosen or []))
         # Of the machine that buttons act on, or of any: what the space bar resumes.
         whom = self._whom.value if hasattr(self, '_whom') else ALL
-        data = f'data-paused="{halted.get(whom, any(halted.values())):d}"'
+        data = f'data-charts="{charts}" data-paused="{halted.get(whom, any(halted.values())):d}"'
         text = f'<div id="state" style="{style}" {data}>{"".join(rows)}</div>'
         if text != self._state_text:
             self._state_text = self._state.content = text
@@ -437,7 +444,7 @@ class Page:
         made_of = (signals, self._chosen)
         if now - self._appeared > _SETTLED and made_of != self._made_of:
             self._made_of = made_of
-            charts = self._wanted(world)
+            charts = self._wanted(world, signals)
             if charts != self._charts:
                 self._set_charts(charts, world)
         for chart, plot in self._plots:

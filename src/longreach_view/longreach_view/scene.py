@@ -12,7 +12,7 @@ import numpy as np
 import viser
 from viser.transforms import SO3
 
-from longreach_dynamics.description import Robot, Shape
+from longreach_dynamics.description import Robot, Shape, placed
 from longreach_view.drawing import reach
 from longreach_view.nodes import GHOST, GHOST_COLOUR, DrawingNodes, show_points
 from longreach_view.world import Machine, Mounting
@@ -40,6 +40,9 @@ _TRACK = 0.03
 _ABOVE = (0.4, 0.1)
 # Length of the pyramid that shows a camera, and its colour [m].
 _CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
+# Of the shadow below what stands on the ground: greatest height of that, steps, widths and heights
+# of steps [m], opacity of each.
+_NEAR, _STEPS, _STEP_WIDTH, _STEP_HEIGHT, _STEP_OPACITY = 1.3, 4, 0.2, 0.005, 0.07
 _STILL = 1e-9
 # A camera that is further from where it was put was moved by hand [m, and share].
 _MOVED = 1e-3
@@ -126,8 +129,38 @@ class _MachineScene:
         self.move(robot, positions)
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
+        if not self._ghost:
+            self._shade(robot)
         self.placed = False
         self.place(robot, positions)
+
+    def _shade(self, robot: Robot) -> None:
+        """Darken the ground below what does not move, in steps that make a soft edge."""
+        still, moved = robot.place({}), robot.place(dict.fromkeys(robot.joints, 0.1))
+        corners = [
+            placed(shape.points, still[shape.link])
+            for shape in robot.shapes
+            if np.array_equal(still[shape.link], moved[shape.link])
+        ]
+        near = [one for one in corners if one[:, 2].min() < _NEAR - self.height]
+        if not near:
+            return
+        places = np.concatenate(near)
+        middle, half = 0.5 * (places.max(0) + places.min(0)), 0.5 * np.ptp(places, axis=0)
+        square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+        for k in range(_STEPS):
+            size = half[:2] + _STEP_WIDTH * (_STEPS - 1 - k)
+            level = np.full((4, 1), _STEP_HEIGHT * (k + 1) - self.height)
+            node = self._scene.add_mesh_simple(
+                f'{self._path}/shadow{k}',
+                np.hstack([middle[:2] + size * square, level]).astype(np.float32),
+                np.array([[0, 1, 2], [0, 2, 3]], dtype=np.uint32),
+                color=(0, 0, 0),
+                opacity=_STEP_OPACITY,
+                cast_shadow=False,
+                receive_shadow=False,
+            )
+            self._origins.append(node)
 
     def place(self, robot: Robot, positions: Mapping[str, float]) -> bool:
         """Note the room of a robot as it stands when first seen; return whether that was now."""

@@ -98,6 +98,7 @@ def open_server(
         finally:
             module.serve = real
     _accept_values_only(server)
+    server.gate = gate
     return server
 
 
@@ -130,7 +131,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class Gate:
-    """Decides on requests, by their host, origin and token."""
+    """Decides on requests by their token; ``opened`` gets the charts of a page's address."""
+
+    opened: Callable[[list[str]], None] = staticmethod(lambda _: None)
 
     def __init__(self, host: str, port: int, token: str) -> None:
         names = (*LOCAL, host) if host in LOCAL else ()
@@ -147,6 +150,9 @@ class Gate:
         response: Response | None = serve(connection, request)
         if response is not None:
             _add_head(response)
+            # Not as an image or a frame of another site.
+            if request.headers.get('Sec-Fetch-Dest', 'document') == 'document':
+                self.opened(parse_qs(urlsplit(request.path).query).get('chart', []))
             own = request.headers['Host']
             response.headers['Content-Security-Policy'] = _POLICY.format(
                 origin=f'http://{own} ws://{own}'

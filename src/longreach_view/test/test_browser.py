@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -81,9 +82,12 @@ def test_a_signal_is_added_from_the_list_by_typing_a_part_of_its_name(shown):
     field.fill('effort[cable')
     page.get_by_role('option', name='effort[cable_joint]').click()
     shown.until(lambda: len(shown.charts()) == 4, 'a fourth chart')
-    assert '/crane/joint_states.effort[cable_joint]' in shown.view.world.series
+    added = '/crane/joint_states.effort[cable_joint]'
+    assert added in shown.view.world.series
+    shown.until(lambda: quote(added.strip('/'), '') in page.url, 'the address has it')
     page.get_by_role('button', name='Back to the preset').click()
     shown.until(lambda: len(shown.charts()) == 3, 'the three charts of the preset')
+    shown.until(lambda: '?' not in page.url, 'the address has none')
 
 
 def test_an_emergency_is_large_and_red_and_a_closed_brake_is_not(shown):

@@ -7,6 +7,8 @@ import contextlib
 import functools
 import threading
 from types import SimpleNamespace
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import msgspec
 import viser
@@ -145,6 +147,17 @@ def test_quick_clicks_are_requests_in_their_order():
         assert [asked[1] for asked in view.source.asked] == ['pause', 'step', 'resume'] * 5
 
     run(test)
+
+
+def test_the_address_of_a_page_chooses_charts():
+    """Those of presets have labels, others names of signals; not as an image of another site."""
+    labels = ['crane/joint_states.effort[cable_joint]', 'crane: Position [m]']
+    with contextlib.closing(View(FakeSource())) as view:
+        query = urlencode({'chart': [*labels, 'nothing']}, doseq=True)
+        urlopen(f'{view.address}?{query}', timeout=DEADLINE).close()
+        image = Request(f'{view.address}?chart=x', headers={'Sec-Fetch-Dest': 'image'})
+        urlopen(image, timeout=DEADLINE).close()
+        until(lambda: [chart.label for chart in view.page._charts] == labels, 'these charts')
 
 
 def test_a_camera_that_is_nonsense_disturbs_nobody():
