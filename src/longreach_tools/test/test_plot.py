@@ -473,14 +473,7 @@ def test_page_is_interactive_and_one_file(crane, tmp_path, capsys):
         assert part in text
 
 
-def test_peaks_survive_in_a_long_recording(tmp_path, capsys):
-    rows = []
-    for k in range(4500):
-        value = 7.0 if k == 1234 else -3.0 if k == 3210 else 0.0
-        rows.append(('x', k, stamped(CraneSensors(car_position=value), 1_000_000 * (k + 1))))
-    bag = write_bag(tmp_path / 'run', 'crane', rows)
-    done = Outcome(capsys, 'plot', bag, 'x.car_position', '--out', tmp_path / 'a.svg')
-    assert 'no peak is lost' in done.err
+def test_peaks_survive_in_a_long_recording():
     values = np.zeros(4500)
     values[1234], values[3210], values[100] = 7.0, -3.0, np.nan
     kept = decimate(values, 400)

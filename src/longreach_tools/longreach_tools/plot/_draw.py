@@ -24,29 +24,26 @@ WANTED: dict[str, Any] = {'color': '0.3', 'linestyle': '--'}
 _LONG_LEGEND = 8
 
 
-def draw(file: Path, picture: Picture) -> int:
-    """Draw a figure, and return of how many curves only peaks are drawn."""
+def draw(file: Path, picture: Picture) -> None:
+    """Draw a figure."""
     panels = picture.rows
     heights = [_PANEL] * len(panels)
     if picture.strips:
         heights.append(_BAR * (len(picture.strips) + 1))
     size = (_WIDTH, sum(heights) + _MARGIN)
-    thinned = 0
     with figure(file, size, rows=len(heights), heights=heights) as axes:
         for axis, panel in zip(axes, panels, strict=False):
-            thinned += _draw_panel(axis, panel, picture)
+            _draw_panel(axis, panel, picture)
         if picture.strips:
             _draw_strips(axes[-1], picture)
         _draw_marks(axes, picture)
         axes[0].set_title(picture.title, loc='left', fontsize='medium', pad=14.0)
         axes[-1].set_xlabel(picture.time_label)
         axes[0].set_xlim(*picture.limits)
-    return thinned
 
 
-def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
-    """Draw the curves of a panel, and return the number of those without all points."""
-    thinned = 0
+def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> None:
+    """Draw the curves of a panel."""
     for number, curve in enumerate(panel.curves):
         style: dict[str, Any] = {'color': f'C{number % _COLORS}', 'linewidth': 1.2}
         style['linestyle'] = _STYLES[number // _COLORS % len(_STYLES)]
@@ -55,8 +52,8 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
         if panel.others:
             other = panel.others[number]
             # The second run below, wide and pale: where they agree, both are seen.
-            thinned += _draw_curve(axis, other, {**style, 'linewidth': 3.5, 'alpha': 0.35})
-        thinned += _draw_curve(axis, curve, {**style, 'label': curve.label})
+            _draw_curve(axis, other, {**style, 'linewidth': 3.5, 'alpha': 0.35})
+        _draw_curve(axis, curve, {**style, 'label': curve.label})
     if panel.others:
         for name, style in zip(
             picture.names, ({'linewidth': 1.2}, {'linewidth': 3.5, 'alpha': 0.35}), strict=True
@@ -77,17 +74,15 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
         ncols=math.ceil(entries / (2 * _LONG_LEGEND)),
         labelspacing=0.25,
     )
-    return thinned
 
 
-def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> int:
-    """Draw a curve, and return whether points were left out."""
+def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> None:
+    """Draw a curve."""
     kept = decimate(curve.values, MOST_POINTS)
     draw_style = 'steps-post' if curve.steps else 'default'
     if alone := isolated(curve.values[kept]):
         style = {**style, 'marker': '.', 'markevery': alone}
     axis.plot(curve.time[kept], curve.values[kept], drawstyle=draw_style, **style)
-    return int(len(kept) < len(curve.values))
 
 
 def _draw_marks(axes: Sequence[Any], picture: Picture) -> None:

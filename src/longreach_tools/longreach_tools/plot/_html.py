@@ -24,8 +24,8 @@ _DASHES = ('solid', 'dash', 'dot', 'dashdot')
 _WANTED = {'color': '#4d4d4d', 'dash': 'dash'}
 
 
-def write_page(file: Path, picture: Picture) -> int:
-    """Write a figure as one page; return of how many curves it has the peaks only."""
+def write_page(file: Path, picture: Picture) -> None:
+    """Write a figure as one page."""
     try:
         from plotly.colors import qualitative
         from plotly.subplots import make_subplots
@@ -45,7 +45,6 @@ def write_page(file: Path, picture: Picture) -> int:
     )
     # Those of matplotlib.
     colors = qualitative.D3
-    thinned = 0
     for row, panel in enumerate(panels, 1):
         for number, curve in enumerate(panel.curves):
             look = {'color': colors[number % len(colors)]}
@@ -57,8 +56,8 @@ def write_page(file: Path, picture: Picture) -> int:
             if panel.others:
                 other = panel.others[number]
                 name = f'{label}, {picture.names[1]}'
-                thinned += _add(page, row, other, name, heading, {**look, 'width': 4}, 0.35)
-            thinned += _add(page, row, curve, label, heading, {**look, 'width': 1.5}, 1.0)
+                _add(page, row, other, name, heading, {**look, 'width': 4}, 0.35)
+            _add(page, row, curve, label, heading, {**look, 'width': 1.5}, 1.0)
         page.update_yaxes(title_text=panel.label.replace('\n', '<br>'), row=row, col=1)
     if picture.strips:
         _add_strips(page, len(heights), picture)
@@ -83,7 +82,6 @@ def write_page(file: Path, picture: Picture) -> int:
     )
     with writing(file) as path:
         path.write_text(text, encoding='utf-8')
-    return thinned
 
 
 def _without_tex(label: str) -> str:
@@ -104,8 +102,8 @@ def _add(
     heading: str,
     line: dict[str, Any],
     opacity: float,
-) -> int:
-    """Add a curve to a row, and return whether points were left out."""
+) -> None:
+    """Add a curve to a row."""
     kept = decimate(curve.values, MOST_POINTS)
     shape = {'shape': 'hv'} if curve.steps else {}
     points: dict[str, Any] = {'mode': 'lines'}
@@ -127,7 +125,6 @@ def _add(
         row=row,
         col=1,
     )
-    return int(len(kept) < len(curve.values))
 
 
 def _add_strips(page: Any, row: int, picture: Picture) -> None:

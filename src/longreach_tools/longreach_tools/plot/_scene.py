@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull
@@ -61,38 +61,12 @@ class Drawn(NamedTuple):
         ]
 
 
-class Bent(NamedTuple):
-    """Drawings of bent parts at a time [s]."""
+class Timed(NamedTuple):
+    """Drawings at a time [s]: bent parts, and ground in the plane."""
 
     time: float
-    parts: Sequence[Drawn]
-
-    @property
-    def replaced(self) -> set[str | None]:
-        """The links in whose place they are drawn."""
-        return {part.link for part in self.parts}
-
-
-class Ground(NamedTuple):
-    """Ground at a time [s]: places, heights of undisturbed and of loose soil, each (K,) [m]."""
-
-    time: float
-    x: np.ndarray
-    firm: np.ndarray
-    surface: np.ndarray
-
-    def outlines(self) -> list[Part]:
-        """Return loose and undisturbed soil."""
-        floor = np.full(len(self.x), self.firm.min() - _BELOW)
-        return [
-            (_between(self.x, self.firm, self.surface), _LOOSE, False),
-            (_between(self.x, floor, self.firm), _FIRM, False),
-        ]
-
-
-def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the corners of the area between two lines, shape (2 K, 2)."""
-    return np.concatenate([np.stack([x, high], axis=1), np.stack([x, low], axis=1)[::-1]])
+    bent: Sequence[Drawn] = ()
+    ground: Sequence[Part] = ()
 
 
 class Scene(NamedTuple):
@@ -103,8 +77,8 @@ class Scene(NamedTuple):
     topic: str  # of the states of its joints
     time: np.ndarray  # (samples,) [s]
     positions: dict[str, np.ndarray]  # (samples,) by joint [rad or m]
-    bent: Sequence[Bent]
-    ground: Sequence[Ground]
+    bent: Sequence[Timed]
+    ground: Sequence[Timed]
     ignored: Sequence[str]  # entries of the topic that are none of its joints
 
     def moved(self, origin: int) -> Scene:
@@ -128,29 +102,24 @@ class Scene(NamedTuple):
             for name, values in self.positions.items()
         }
         places = self.robot.place(pose)
-        bent, ground = _latest(self.bent, time), _latest(self.ground, time)
-        replaced = bent.replaced if bent else ()
+        bent, ground = _latest(self.bent, time).bent, _latest(self.ground, time).ground
+        replaced = {part.link for part in bent}
         # The far side first: y points to the left, away from who looks along it.
         shapes = [shape for shape in self.robot.shapes if shape.link not in replaced]
         parts = [(placed(shape.points, places[shape.link]), shape.color) for shape in shapes]
         parts.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
         found: list[Part] = [(outline(points[:, [0, 2]]), color, True) for points, color in parts]
         # Over the machine: what is in the soil is hidden.
-        found += ground.outlines() if ground else []
-        for part in bent.parts if bent else ():
+        found += ground
+        for part in bent:
             found += part.outlines(places[part.frame])
         return found
 
 
-Timed = TypeVar('Timed', Bent, Ground)
-
-
-def _latest(states: Sequence[Timed], time: float) -> Timed | None:
-    """Return the last state up to a time [s], the first one before it; None without any."""
-    if not states:
-        return None
+def _latest(states: Sequence[Timed], time: float) -> Timed:
+    """Return the last state up to a time [s], the first one before it."""
     place = bisect.bisect_right(states, time, key=lambda one: one.time) - 1
-    return states[max(place, 0)]
+    return states[max(place, 0)] if states else Timed(time)
 
 
 def outline(points: np.ndarray) -> np.ndarray:
@@ -219,9 +188,9 @@ def _known(data: TopicData, field: str, where: str) -> np.ndarray:
     return np.asarray(np.interp(data.time, time[known], values[known]))
 
 
-def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Bent]:
+def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Timed]:
     """Return the drawings of a topic by time; empty if it was not recorded."""
-    found: list[Bent] = []
+    found: list[Timed] = []
     if topic not in bag.topics:
         return found
     # Links have a prefix in a robot description that a plant has published.
@@ -233,13 +202,13 @@ def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Ben
         if stamps and restart.keeps(received, stamps[0]):
             message.apply_to(shown)
             parts = [part for marker in shown.values() if (part := _drawn(marker, links))]
-            found.append(Bent(stamps[0] / NANOSECONDS, parts))
+            found.append(Timed(stamps[0] / NANOSECONDS, bent=parts))
     return sorted(found, key=lambda one: one.time)
 
 
-def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Ground]:
+def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Timed]:
     """Return the ground of a topic by time; empty if there is none, or in another frame."""
-    found: list[Ground] = []
+    found: list[Timed] = []
     if topic not in bag.topics or bag.topics[topic].typename != _TERRAIN:
         return found
     for _, received, message, _ in messages_of(bag, store_of(bag, [topic])):
@@ -248,9 +217,20 @@ def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[G
         stamp = message.header.stamp.sec * NANOSECONDS + message.header.stamp.nanosec
         if restart.keeps(received, stamp):
             firm = np.asarray(message.firm)
+            surface = firm + np.asarray(message.loose)
             x = message.start + message.cell * np.arange(len(firm))
-            found.append(Ground(stamp / NANOSECONDS, x, firm, firm + np.asarray(message.loose)))
+            floor = np.full(len(x), firm.min() - _BELOW)
+            soil = [
+                (_between(x, firm, surface), _LOOSE, False),
+                (_between(x, floor, firm), _FIRM, False),
+            ]
+            found.append(Timed(stamp / NANOSECONDS, ground=soil))
     return sorted(found, key=lambda one: one.time)
+
+
+def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the corners of the area between two lines, shape (2 K, 2)."""
+    return np.concatenate([np.stack([x, high], axis=1), np.stack([x, low], axis=1)[::-1]])
 
 
 def _drawn(marker: Marker, links: dict[str, str]) -> Drawn | None:

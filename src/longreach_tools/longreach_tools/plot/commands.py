@@ -89,16 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         signals = [parse_signal(text) for text in arguments.signals]
         picture, notes = build(arguments.bag, signals, window, arguments.against)
-    thinned = _write(arguments.out, picture)
+    _write(arguments.out, picture)
     for note in notes:
         _note(note)
-    if thinned:
-        from ._draw import MOST_POINTS
-
-        _note(
-            f'{thinned} curves have more than {MOST_POINTS} samples: of equal parts of them the'
-            ' least and the greatest are drawn, so that no peak is lost; --out FILE.csv has all'
-        )
     result, text = _report(arguments.out, picture, notes)
     print_result(result, text, arguments.format)
     return 0
@@ -119,21 +112,21 @@ def check(arguments: argparse.Namespace) -> None:
     check_places({'--out': arguments.out}, (arguments.bag, arguments.against, arguments.file))
 
 
-def _write(file: Path, picture: Picture) -> int:
-    """Write a figure by its suffix, and return of how many curves peaks only were drawn."""
+def _write(file: Path, picture: Picture) -> None:
+    """Write a figure by its suffix."""
     ending = file.suffix.lower()
     if ending == '.csv':
         from ._draw import write_table
 
         write_table(file, picture)
-        return 0
-    if ending == '.html':
+    elif ending == '.html':
         from ._html import write_page
 
-        return write_page(file, picture.readable())
-    from ._draw import draw
+        write_page(file, picture.readable())
+    else:
+        from ._draw import draw
 
-    return draw(file, picture.readable())
+        draw(file, picture.readable())
 
 
 def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, Any], str]:
