@@ -30,8 +30,8 @@ from longreach_tools.output import (
     writing,
 )
 from longreach_vision.commands.arguments import READING, add_options, add_rig, warn
-from longreach_vision.commands.marker_sheet import FORMATS, PAGES, lay_out, sheet_file
 from longreach_vision.commands.rig_files import on_old_side, write_localisation
+from longreach_vision.commands.sheet_figures import FORMATS, PAGES, lay_out, sheet_file
 
 # Of a camera, in the order of the output.
 _INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
