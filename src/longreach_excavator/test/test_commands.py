@@ -35,7 +35,7 @@ def test_dig_as_json(capsys):
         ('forces', '--cohesion', 17000),
         ('linearize', '--time', 0.1),
         ('fmu', '--out', 'dig.fmu'),
-        ('sweep', 'scenario.cohesion', '1e4:2e4:2', '--duration', 0.05, '--processes', 1),
+        ('sweep', 'scenario.duration', '0.05:0.1:2', '--processes', 1),
     ],
 )
 def test_a_value_that_the_scenario_sets_is_said(capsys, tmp_path, monkeypatch, words):

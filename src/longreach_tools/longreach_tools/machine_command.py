@@ -356,7 +356,6 @@ def _add_sweep(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser('sweep', help='many runs, over values of one or more parameters')
     add_design(parser, spec.swept)
     _add_scenario(spec, parser, '--scenario')
-    add_duration(parser)
     add_machine(spec, parser)
     parser.set_defaults(run=functools.partial(_sweep, spec))
 
@@ -374,7 +373,8 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     columns = spec.columns(machine) if arguments.series else Columns()
     series = {name: columns.unit(name) for name in arguments.series}
     base = argparse.Namespace(
-        **{name: getattr(arguments, name, None) for name in ('scenario', 'duration', 'series')},
+        scenario=getattr(arguments, 'scenario', None),
+        series=arguments.series,
         set=getattr(arguments, 'set', ()),
     )
 
