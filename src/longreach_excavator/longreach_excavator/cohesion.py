@@ -91,7 +91,7 @@ class CohesionFit:
             'cohesion_pa': self.cohesion,
             'standard_error_pa': self.standard_error,
             'residuals': {
-                name: {'rms': rms, 'unit': kind_of(name)[0]}
+                name: {'rms': rms, 'unit': kind_of(name).unit}
                 for name, rms in self.residuals().items()
             },
             'rows': len(self.data.values),
@@ -107,6 +107,7 @@ def fit_cohesion(
     scenario: Scenario,
     data: Measurements,
     bounds: tuple[float, float] = BOUNDS,
+    noise: Mapping[str, float] | None = None,
 ) -> CohesionFit:
     """
     Return the cohesion with which a scenario fits measurements best.
@@ -118,10 +119,12 @@ def fit_cohesion(
         Its cohesion is ignored. Its duration is that of the data, unless they are a single row
         without time.
     data : Measurements
-        Rows after the end of a run of mode printed are compared with its last row. The noise of
-        their columns is estimated; of a single row it is 2 kN, 0.5 deg, 5 mm.
+        Rows after the end of a run of mode printed are compared with its last row.
     bounds : (float, float)
         Lowest and highest cohesion [Pa].
+    noise : mapping of str to float, optional
+        Standard deviations of measured columns, in their units. That of others is estimated; of a
+        single row it is 2 kN, 0.5 deg, 5 mm.
 
     Raises
     ------
@@ -130,13 +133,14 @@ def fit_cohesion(
         the values that fit equally well.
     """
     digs = _Digs(excavator, scenario, data, bounds)
+    known = _noise(data, noise or {})
     digs.scan()
     best = math.nan
     for _ in range(_ROUNDS):
         digs.explore()
         if best == digs.best():
             break
-        found = estimate(digs.problem(digs.best()))
+        found = estimate(digs.problem(digs.best(), known))
         if found.status == INTERRUPTED:
             raise KeyboardInterrupt
         digs.sigma = np.array([found.fit[name].deviation for name in data.columns])
@@ -191,7 +195,7 @@ class _Digs:
         _check_bounds(excavator, bounds)
         self._excavator, self._data, self._bounds = excavator, data, bounds
         self._errors: dict[float, np.ndarray] = {}
-        self.sigma = np.array([kind_of(name)[1] for name in data.columns])
+        self.sigma = np.array([kind_of(name).noise for name in data.columns])
         self.spread = 1.0
         if data.times is not None:
             steps = max(math.ceil(data.times[-1] / STEP - 1e-9), 1)
@@ -222,12 +226,12 @@ class _Digs:
         columns = self._data.values + self.errors(values['cohesion'])
         return dict(zip(self._data.columns, columns.T, strict=True))
 
-    def problem(self, start: float) -> Problem:
-        """Return the problem of estimation from a cohesion on [Pa]."""
-        data, rows = self._data, len(self._data.values)
+    def problem(self, start: float, noise: Mapping[str, float]) -> Problem:
+        """Return the problem of estimation from a cohesion on [Pa], with noise that is known."""
+        data = self._data
         times = np.zeros(1) if data.times is None else data.times
         signals = {
-            name: Signal(times, values, np.full(rows, math.nan if rows > 1 else kind_of(name)[1]))
+            name: Signal(times, values, np.full(times.size, noise.get(name, math.nan)))
             for name, values in zip(data.columns, data.values.T, strict=True)
         }
         unknown = Unknown('cohesion', start, *self._bounds)
@@ -328,3 +332,14 @@ def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -
             excavator.soil.replace(cohesion=value)
         except InputError as error:
             raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
+
+
+def _noise(data: Measurements, given: Mapping[str, float]) -> dict[str, float]:
+    """Return the noise of columns where it is known: given, or that of a single row."""
+    for name, value in given.items():
+        if name not in data.columns:
+            raise InputError(f'noise of {name!r}, allowed: of {", ".join(data.columns)}')
+        if not 0.0 < value < math.inf:
+            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {kind_of(name).unit}')
+    single = len(data.values) == 1
+    return ({name: kind_of(name).noise for name in data.columns} if single else {}) | dict(given)

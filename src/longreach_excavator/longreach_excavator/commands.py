@@ -389,6 +389,15 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     add('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
     add('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
     add(
+        '--noise',
+        metavar='COLUMN=VALUE',
+        type=_noise,
+        action='append',
+        default=[],
+        help='standard deviation of a column, in its unit, for each one (default: estimated; of'
+        ' a single row 2 kN, 0.5 deg, 5 mm)',
+    )
+    add(
         '--rod-area',
         type=positive,
         help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
@@ -398,17 +407,26 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
 
 
+def _noise(text: str) -> tuple[str, float]:
+    """Return column and value of ``--noise``."""
+    name, _, value = text.partition('=')
+    try:
+        return name, positive(value)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as force_lk=1500') from error
+
+
 def _run_cohesion(arguments: argparse.Namespace) -> None:
     excavator, scenario = case_of(EXCAVATOR, arguments, ExcavatorOptions())
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)
     data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
-    bounds = arguments.lowest, arguments.highest
-    fit = fit_cohesion(excavator, scenario, data, bounds)
+    limits = ((arguments.lowest, arguments.highest), dict(arguments.noise))
+    fit = fit_cohesion(excavator, scenario, data, *limits)
     summary = fit.summary()
     residuals = summary['residuals']
-    summary |= _other_depth(excavator, scenario, data, bounds)
+    summary |= _other_depth(excavator, scenario, data, *limits)
     for warning in fit.warnings():
         _say(warning)
     shown = {n: value for n, value in summary.items() if n not in ('residuals', 'warnings')}
@@ -421,10 +439,7 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
 
 
 def _other_depth(
-    excavator: ExcavatorParameters,
-    scenario: Scenario,
-    data: Measurements,
-    bounds: tuple[float, float],
+    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *limits: Any
 ) -> dict[str, Any]:
     """Return which depth a fit has used, and the cohesion of a fit with the other one."""
     if scenario.mode == 'thesis':
@@ -432,7 +447,7 @@ def _other_depth(
     other = 'surface' if scenario.depth == 'swing' else 'swing'
     name = f'cohesion_with_depth_{other}_pa'
     try:
-        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, bounds)
+        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, *limits)
     except LongreachError as error:
         _say(f'with depth: {other} there is no fit: {error}')
         return {'depth': scenario.depth, name: None}

@@ -15,7 +15,10 @@ law, whose resistance builds up with the travel of the tooth.
     K            the same, lever and rod    K, from the cylinder; lever and rod hold it
     L  P         lever LK, rod PK           arm, bucket
 
-Forces are in the world's axes.
+Forces are in the world's axes. The forces at the pins of each link are also given in the link's
+axes: along its line, away from the inboard joint, and across, to the left of the line, which is up
+when the link points forward. These are the forces on the link: their sum and the weight accelerate
+it.
 
 Rates and accelerations that a file lacks are computed with cubic splines: through its rates if it
 has them, else through its angles. For rows h seconds apart and a motion of frequency w
@@ -67,6 +70,14 @@ _ANGLES, _RATES, _ACCELERATIONS = (
     tuple(f'{kind}_{k}' for k in _JOINTS) for kind in ('theta', 'omega', 'alpha')
 )
 _PINS = 'abcdefijklp'
+# The pins of each link; the sign is 1 where the pin's force acts on this link, and -1 where it is
+# the reaction. N is the tooth.
+_LINK_PINS = {
+    'boom': (('a', 1.0), ('b', 1.0), ('i', 1.0), ('c', -1.0)),
+    'arm': (('c', 1.0), ('f', 1.0), ('j', 1.0), ('l', 1.0), ('d', -1.0)),
+    'bucket': (('d', 1.0), ('p', 1.0), ('n', 1.0)),
+}
+
 # Columns that the kernel writes, in its order.
 _WRITTEN = {
     **dict.fromkeys((f'torque_{k}' for k in _JOINTS), 'N m'),
@@ -88,6 +99,12 @@ _ALL = {
     **_WRITTEN,
     **dict.fromkeys((f'pin_{pin}' for pin in _PINS), 'N'),
     'soil_force': 'N',
+    **{
+        f'{link}_{pin}_{way}': 'N'
+        for link, pins in _LINK_PINS.items()
+        for pin, _ in pins
+        for way in ('along', 'across')
+    },
 }
 COLUMNS = Columns(Column(name, unit) for name, unit in _ALL.items())
 # Columns whose extremes are reported.
@@ -95,15 +112,22 @@ _LOADS = tuple(name for name, unit in _ALL.items() if unit in ('N', 'N m', 'W', 
 
 _FEWEST_ROWS = 4
 _FEWEST_SMOOTHED = 5
-# Larger values mean wrong units or times [rad/s], [rad/s^2], [N].
-_LARGEST = {'rates': 1e3, 'accelerations': 1e6, 'tooth_forces': 1e8, 'loads': 1e8}
+# Larger values mean wrong units or times, SI.
+_LARGEST = {
+    'times': 1e12,
+    'angles': 1e3,
+    'rates': 1e3,
+    'accelerations': 1e6,
+    'tooth_forces': 1e8,
+    'loads': 1e8,
+}
 # Stops are elastic, and measured angles have errors: a pose may exceed a stroke by this [rad].
 _BEYOND = math.radians(1.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
-    """A prescribed motion; InputError for arrays that do not fit or times that do not increase."""
+    """A prescribed motion; InputError for impossible sizes or times that do not increase."""
 
     times: np.ndarray  # (rows,) [s]
     angles: np.ndarray  # (rows, 3) theta_2..4 [rad]
@@ -115,31 +139,17 @@ class Motion:
     loads: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Check the arrays, and store them contiguous, as compiled code needs them."""
-        rows = np.size(self.times)
-        shapes: dict[str, tuple[int, ...]] = {'times': (rows,)}
-        shapes |= dict.fromkeys(('angles', 'rates', 'accelerations'), (rows, 3))
-        given = (name for name in ('tooth_forces', 'loads') if getattr(self, name) is not None)
-        shapes |= dict.fromkeys(given, (rows, 2))
-        if not rows:
-            raise InputError(f'{self.name} has no rows, allowed: one or more')
-        for field, shape in shapes.items():
+        """Check the sizes, and store the arrays contiguous, as compiled code needs them."""
+        for field, most in _LARGEST.items():
+            if getattr(self, field) is None:
+                continue
             values = np.ascontiguousarray(getattr(self, field), dtype=float)
-            if values.shape != shape:
-                raise InputError(
-                    f'{self.name}: {field} has shape {values.shape}, allowed: {shape}'
-                )
-            bad = np.flatnonzero(~np.isfinite(values.reshape(rows, -1)).all(axis=1))
-            if bad.size:
-                raise InputError(
-                    f'{self.name}: {field} in row {bad[0] + 1} = {values[bad[0]].tolist()},'
-                    ' allowed: finite numbers'
-                )
             largest = float(np.abs(values).max())
-            if largest > _LARGEST.get(field, math.inf):
+            # Written so that NaN is refused.
+            if not largest <= most:
                 raise InputError(
-                    f'{self.name}: {field} go to {largest:g}, allowed: up to {_LARGEST[field]:g};'
-                    ' look at units and times'
+                    f'{self.name}: {field} go to {largest:g}, allowed: up to {most:g}; look at'
+                    ' units and times'
                 )
             object.__setattr__(self, field, values)
         if self.loads is not None and (lightest := self.loads[:, 1].min()) < 0.0:
@@ -367,6 +377,7 @@ def inverse(
     written = np.empty((rows, len(_WRITTEN)))
     _invert(motion.times, moving, tooth, loads, soil == 'law', constants, written)
     table = np.concatenate([motion.times[:, None], moving, written, _sizes(written)], axis=1)
+    table = np.concatenate([table, _in_links(motion, written)], axis=1)
     return InverseResult(excavator, COLUMNS, table, motion)
 
 
@@ -387,10 +398,27 @@ def _check_poses(excavator: ExcavatorParameters, motion: Motion) -> None:
         )
 
 
+def _force(written: np.ndarray, name: str) -> np.ndarray:
+    """Return a force by its columns x and z as complex numbers, shape (rows,)."""
+    k = list(_WRITTEN).index(f'{name}_x')
+    return np.asarray(written[:, k] + 1j * written[:, k + 1])
+
+
 def _sizes(written: np.ndarray) -> np.ndarray:
     """Return the sizes of the forces in the pins and on the tooth, shape (rows, 12)."""
-    x = [list(_WRITTEN).index(f'{name}_x') for name in (*(f'pin_{pin}' for pin in _PINS), 'soil')]
-    return np.asarray(np.abs(written[:, x] + 1j * written[:, np.array(x) + 1]))
+    names = [*(f'pin_{pin}' for pin in _PINS), 'soil']
+    return np.asarray(np.abs(np.stack([_force(written, name) for name in names], axis=1)))
+
+
+def _in_links(motion: Motion, written: np.ndarray) -> np.ndarray:
+    """Return the forces on each link in its own axes."""
+    ways = np.exp(-1j * np.cumsum(motion.angles, axis=1))
+    columns = []
+    for way, pins in zip(ways.T, _LINK_PINS.values(), strict=True):
+        for pin, sign in pins:
+            force = sign * way * _force(written, 'soil' if pin == 'n' else f'pin_{pin}')
+            columns += [force.real, force.imag]
+    return np.stack(columns, axis=1)
 
 
 def warm_up() -> None:

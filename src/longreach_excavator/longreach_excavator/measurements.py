@@ -48,20 +48,7 @@ class Measurements:
     name: str = 'data'  # in error messages
 
     def __post_init__(self) -> None:
-        """Check names, shapes, numbers and times."""
-        for name in self.columns:
-            if name not in MEASURED or self.columns.count(name) > 1:
-                raise InputError(
-                    f'{self.name} has the column {name!r}, allowed, each once:'
-                    f' {", ".join(MEASURED)}'
-                )
-        rows = 1 if self.times is None else len(self.times)
-        if not self.columns or self.values.shape != (rows, len(self.columns)) or not rows:
-            raise InputError(
-                f'{self.name} has values of shape {self.values.shape}, allowed: {rows or 1} rows'
-                f' of {len(self.columns) or "one or more"} columns; without times one row, the'
-                ' end'
-            )
+        """Check numbers and times."""
         if not np.isfinite(self.values).all():
             raise InputError(f'{self.name} has values that are not finite, allowed: finite ones')
         for name, values in zip(self.columns, self.values.T, strict=True):

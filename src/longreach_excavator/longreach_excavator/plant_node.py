@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
 from std_msgs.msg import Header
@@ -12,7 +13,9 @@ from visualization_msgs.msg import MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
+from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.simulation import warm_up
@@ -36,18 +39,6 @@ class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters)
     publish_rate: float = quantity(
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=50.0
     )
-
-
-class _Excavator(Excavator):
-    """An excavator that computes its forces once for each state, not for each topic."""
-
-    def observed(self, state: ExcavatorState) -> dict[str, float]:
-        """Return the quantities of columns.OBSERVED of one state; the last result is cached."""
-        known: tuple[ExcavatorState, dict[str, float]] | None = self.__dict__.get('_observed')
-        if known is None or known[0] is not state:
-            known = (state, super().observed(state))
-            object.__setattr__(self, '_observed', known)
-        return known[1]
 
 
 def _end(duration: float, scenario: Scenario) -> float:
@@ -77,7 +68,8 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             scenario = scenario.replace(cohesion=settings.cohesion)
             scenario.check_with(self.described, settings.step)
         warm_up()
-        self._excavator = _Excavator(self.described, scenario, settings.step)
+        self._excavator = Excavator(self.described, scenario, settings.step)
+        self._joint = self._bucket_joint(scenario.angles(self.described))
         surface = self._excavator.constants.medium.surface
         self._surface = soil_line(self.described, surface)
         return self._excavator, CLOSED
@@ -113,6 +105,13 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             self._terrain.publish(conversions.terrain_to_message(ground, self.state.y, header))
         self._reactions.publish(conversions.reactions_to_message(observed, header))
         self._soil_force.publish(conversions.soil_force_to_message(observed, header))
+        moved = abs(self._bucket_joint(self.state.y[:RATE]) - self._joint)
+        if doubt := self._excavator.scenario.doubt_of_swing(moved):
+            self.get_logger().warning(doubt, once=True)
+
+    def _bucket_joint(self, angles: np.ndarray) -> complex:
+        """Return the place of the joint D at joint angles (3,) [rad], x + j z [m]."""
+        return complex(pin_places(self.described, angles)[2])
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the markers of forces and soil."""

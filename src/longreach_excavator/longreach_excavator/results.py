@@ -24,8 +24,6 @@ from longreach_excavator.terrain import FIRM, places
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
 # The bucket has stalled when it turned by less than this angle [rad] in this time [s].
 _STALL_ANGLE, _STALL_TIME = np.radians(0.5), 0.5
-STANDING_JOINT = 0.02
-"""Displacement of the bucket's joint up to which depth: swing assumes it at rest [m]."""
 # Smallest scale of the energy balance [J].
 _SMALL_ENERGY = 1.0
 # Cohesions of soils are above [Pa], except 0 of sand.
@@ -180,14 +178,6 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             'most_in_bucket_kg': float(masses.max()),
         }
 
-    def shown(self) -> dict[str, Any]:
-        """Return the summary with words for what did not happen."""
-        summary = self.summary()
-        for key, text in (('time_to_sweep_s', 'not reached'), ('soil_dumped_at_m', 'nothing')):
-            if key in summary and summary[key] is None:
-                summary[key] = text
-        return summary
-
     def summary(self) -> dict[str, Any]:
         """Return the swing, the soil on terrain, largest forces and the energy balance."""
         terrain = self.machine.constants.ground.cells > 0
@@ -237,23 +227,18 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
     def _swing_warning(self) -> tuple[str, ...]:
         """Return a warning if depth: swing is used although the bucket's joint has moved."""
-        scenario, moved = self.machine.scenario, self.bucket_joint()
-        largest = float(np.abs(moved).max())
-        if not scenario.soil or scenario.depth != 'swing' or largest <= STANDING_JOINT:
+        moved = self.bucket_joint()
+        doubt = self.machine.scenario.doubt_of_swing(float(np.abs(moved).max()))
+        if not doubt:
             return ()
         depth = self.column('depth')
         k = int(depth.argmax())
         counted, below = resistance_at(
             self.parameters.soil, np.array([depth[k], depth[k] - moved[k].imag])
         )
-        remedy = 'take depth: surface (dig --depth surface), or lock boom and arm (held)'
-        if scenario.is_driven:
-            remedy = 'take mode: hydraulic and lock boom and arm (held)'
         more = f'{100.0 * (counted / below - 1.0):+.0f} %' if below > 0.0 else 'all'
         text = (
-            f"depth: swing assumes the bucket's joint D at rest, but it moved {largest:.3g} m"
-            f' (allowed without this message: {STANDING_JOINT:g} m): at the deepest, t ='
-            f' {self.column("time")[k]:.3g} s, the law differs by {more} from that at the depth'
-            f' below the surface; {remedy}'
+            f'{doubt}; at the deepest, t = {self.column("time")[k]:.3g} s, the law differs by'
+            f' {more} from that at the depth below the surface'
         )
         return (text,)

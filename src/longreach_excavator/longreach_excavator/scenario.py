@@ -46,6 +46,8 @@ SWEEP_DEG = 108.9
 # Number of angles per joint for the reach of the tooth; margins of the ground beyond where it cuts
 # and where soil falls from it [m].
 _POSES, _BEYOND, _HEAP = 25, 1.0, 0.5
+# Displacement of the bucket's joint up to which depth: swing assumes it at rest [m].
+_STANDING = 0.02
 # Of a surface that was rounded [m].
 _ROUNDING = 1e-3
 
@@ -167,6 +169,18 @@ class Scenario(Parameters):
     def counted_joint(self, excavator: ExcavatorParameters) -> float:
         """Return the fixed height of the bucket's joint for the depth, z [m]; NaN: actual."""
         return self._joint_height(excavator) if self.depth == 'swing' else np.nan
+
+    def doubt_of_swing(self, moved: float) -> str:
+        """Return a warning if depth: swing does not hold, as the bucket's joint moved [m]."""
+        if not self.soil or self.depth != 'swing' or moved <= _STANDING:
+            return ''
+        remedy = 'take depth: surface (dig --depth surface), or lock boom and arm (held)'
+        if self.is_driven:
+            remedy = 'take mode: hydraulic and lock boom and arm (held)'
+        return (
+            f"depth: swing assumes the bucket's joint D at rest, but it moved {moved:.3g} m"
+            f' (allowed without this message: {_STANDING:g} m); {remedy}'
+        )
 
     def terrain_span(self, excavator: ExcavatorParameters) -> tuple[float, float] | None:
         """Return the interval in x of the ground, all that is in reach [m]; None: no terrain."""

@@ -88,12 +88,17 @@ def test_narrow_valley_of_a_whole_sweep_is_found(excavator, dig):
 
 @pytest.mark.slow
 def test_pose_in_which_the_bucket_stalled_is_enough(excavator, dig):
-    result, off = dig(22e3, 4.0), math.radians(0.5)
-    fit = fit_cohesion(excavator, blind(4.0), last_pose(result, off))
-    assert fit.summary()['stalled']
-    assert fit.fitted[0, 0] == pytest.approx(result.column('theta_4')[-1] + off, abs=1e-5)
+    result, off = dig(22e3, 4.0), math.radians(0.2)
+    fits = [
+        fit_cohesion(excavator, blind(4.0), last_pose(result, off), noise={'theta_4': noise})
+        for noise in (off, 2.0 * off)
+    ]
+    for fit in fits:
+        assert fit.summary()['stalled']
+        assert fit.fitted[0, 0] == pytest.approx(result.column('theta_4')[-1] + off, abs=1e-5)
     # One standard error off, as the measurement is.
-    assert fit.cohesion - 22e3 == pytest.approx(fit.standard_error, rel=0.1)
+    assert fits[0].cohesion - 22e3 == pytest.approx(fits[0].standard_error, rel=0.1)
+    assert fits[1].standard_error == pytest.approx(2.0 * fits[0].standard_error, rel=0.1)
 
 
 def test_pose_on_the_way_with_its_time_is_enough(excavator, dig):
@@ -168,6 +173,18 @@ def test_model_that_does_not_fit_gives_a_value_with_large_residuals(excavator, d
     assert fit.residuals()['force_lk'] > 2e3
     exactly = fit_cohesion(excavator, blind(7.0), data)
     assert fit.standard_error > 1e3 * exactly.standard_error
+
+
+def test_noise_that_is_given_weights_columns(excavator, dig):
+    data = measured(dig(17e3, 1.5), 'force_lk', 'theta_4')
+    # The rod's force with a wrong gauge factor.
+    wrong = Measurements(data.columns, data.values * [1.1, 1.0], data.times)
+    trusting = [
+        fit_cohesion(excavator, blind(1.5), wrong, noise={'force_lk': noise}).cohesion
+        for noise in (10.0, 1e6)
+    ]
+    assert abs(trusting[1] - 17e3) < 200.0
+    assert trusting[0] > 18e3
 
 
 @pytest.mark.slow_after(1)

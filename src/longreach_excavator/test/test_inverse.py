@@ -116,19 +116,25 @@ def test_forces_and_moments_on_each_link_make_its_motion(excavator):
         link, turn = getattr(excavator, name), np.exp(1j * theta[k])
         center = link.center * np.exp(1j * math.radians(link.center_deg))
         spin = (1j * alpha[k] - omega[k] ** 2) * turn
-        # The forces on its pins; its first pin is the joint.
-        forces = []
-        for pin in link_pins:
-            column = 'soil' if pin == 'n' else f'pin_{pin}'
-            # On the outboard link.
-            given = -1.0 if f'{name}_{pin}' in ('boom_c', 'arm_d') else 1.0
-            forces.append(given * found.stack([f'{column}_x', f'{column}_z']) @ [1.0, 1.0j])
-        scale = np.abs(forces).max()
+        # The forces on its pins in the link's own axes; its first pin is the joint.
+        own = np.array(
+            [
+                found.stack([f'{name}_{pin}_along', f'{name}_{pin}_across']) @ [1.0, 1.0j]
+                for pin in link_pins
+            ]
+        )
+        scale = np.abs(own).max()
         wanted = link.mass * (joint + spin * center)
-        assert np.abs(np.sum(forces, axis=0) - wanted).max() < 1e-11 * scale
+        assert np.abs((own * turn).sum(axis=0) - wanted).max() < 1e-11 * scale
         places = np.array([0.0, *(getattr(pins, pin) for pin in link_pins[1:])])
-        moment = ((places[:, None] - center).conj() * forces / turn).imag.sum(axis=0)
+        moment = ((places[:, None] - center).conj() * own).imag.sum(axis=0)
         assert np.abs(moment - link.inertia * alpha[k]).max() < 1e-11 * scale
+        # The same in the world, of opposite sign on the outboard link.
+        for pin, force in zip(link_pins, own * turn, strict=True):
+            column = 'soil' if pin == 'n' else f'pin_{pin}'
+            given = -1.0 if f'{name}_{pin}' in ('boom_c', 'arm_d') else 1.0
+            world = given * found.stack([f'{column}_x', f'{column}_z']) @ [1.0, 1.0j]
+            assert np.abs(force - world).max() < 1e-11 * scale
         joint = joint + spin * link.length
 
 

@@ -85,6 +85,19 @@ def test_a_given_cohesion_is_used_instead_of_the_scenarios(scenario: Path) -> No
         assert b.add(PlantNode).machine.parameters.soil.cohesion == 3.0e3
 
 
+@pytest.mark.parametrize(('held', 'said'), [('', 1), ('held: [boom, arm]', 0)])
+def test_a_joint_that_moves_with_the_law_of_swing_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], held: str, said: int
+) -> None:
+    file = tmp_path / 'swing.yaml'
+    commands = 'valve_commands: [{time: 0.0, spools: [0, 0, 1]}]'
+    file.write_text(f'duration: 1.0\npose: dig\ndepth: swing\n{held}\n{commands}\n')
+    with bench(*FAST, *setting('plant', scenario=file, duration=1.0)) as b:
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+    assert ''.join(capfd.readouterr()).count("assumes the bucket's joint D at rest") == said
+
+
 def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
     standard: ExcavatorParameters,
 ) -> None:

@@ -166,17 +166,16 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
         (lambda x: sticks(x, [0.0] * 5, [1]), 'joy has 1 buttons, allowed with deadman = 1: 2 or'),
         # A motion, and its loads.
         (lambda _: motion(times=np.array([0.0, 0.25, 0.2])), 'time in row 3 = 0.2 s, allowed: ab'),
-        (lambda _: motion(rates=np.full((3, 3), math.nan)), 'rates in row 1 = [nan, nan, nan], a'),
-        (lambda _: motion(angles=np.zeros((2, 3))), 'angles has shape (2, 3), allowed: (3, 3)'),
+        (
+            lambda _: motion(rates=np.full((3, 3), math.nan)),
+            'rates go to nan, allowed: up to 1000',
+        ),
         (lambda _: motion(tooth_forces=np.full((3, 2), 1e9)), 'tooth_forces go to 1e+09, allowed'),
         (lambda _: motion(loads=np.full((3, 2), -1.0)), 'bucket_mass = -1 kg, allowed: 0 or more'),
-        (lambda _: Motion(np.zeros(0), *[np.zeros((0, 3))] * 3), 'has no rows'),
         (lambda x: inverse(x, motion(), 'clay'), "soil = 'clay', allowed: file | law | none"),
         (lambda x: inverse(x, motion(), depth='deep'), "depth = 'deep', allowed: surface | swing"),
         (lambda x: inverse(x, motion(), surface=math.nan), 'surface = nan m, allowed'),
         # Measurements, and the search for a cohesion.
-        (lambda _: pose_data(columns=('theta_5',)), "has the column 'theta_5', allowed, each onc"),
-        (lambda _: pose_data(values=np.zeros((2, 1))), 'shape (2, 1), allowed: 1 rows of 1 colum'),
         (lambda _: pose_data(values=np.full((1, 1), math.nan)), 'values that are not finite'),
         (lambda _: pose_data(values=np.full((1, 1), 39.0)), 'theta_4 goes to 39 rad, allowed: up'),
         (lambda _: pose_data(times=np.array([-1.0])), 'time begins at -1 s'),
@@ -188,6 +187,8 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
         (lambda x: fitted(x, (1e3, 2e6)), 'bounds = (1000, 2e+06) Pa: cohesion = '),
         (lambda x: fitted(x.with_value('soil.law', 'earthmoving')), 'bounds = .. adhesion = 2000'),
         (lambda x: fitted(x, soil=False), 'soil: false'),
+        (lambda x: fitted(x, (1e3, 1e5), {'force_lk': 1.0}), "noise of 'force_lk', allowed: of t"),
+        (lambda x: fitted(x, (1e3, 1e5), {'theta_4': 0.0}), 'noise of theta_4 = 0.0, allowed: (0'),
         (lambda x: fitted(x, depth='terrain'), "depth = 'terrain', allowed .. : surface | swing;"),
     ],
 )
@@ -307,6 +308,7 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator):
         (('pose', '--set', 'scenario.surface=1'), 'as this command reads no scenario file'),
         (('steps', '--step', '1e-7'), 'step'),
         (('pose', '--tip', '1'), 'x,z or x,z,attitude'),
+        (('cohesion', '--data', 'x.csv', '--noise', 'theta_4=0'), 'allowed: such as force_lk=150'),
     ],
 )
 def test_commands(capsys, tmp_path, monkeypatch, words, text):
