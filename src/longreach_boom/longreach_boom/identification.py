@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -205,30 +205,22 @@ class BoomIdentification(LoadExperiments):
     def with_values(self, machine: BoomParameters, values: Mapping[str, float]) -> BoomParameters:
         """Return the boom with some parameters changed; scales are relative to ``machine``."""
         self.check_names(machine, values)
-        if not values:
-            return machine
-        beams = tuple(_changed_beam(machine, i, values) for i in range(machine.size))
-        cylinders = tuple(_changed_cylinder(machine, i, values) for i in range(machine.size))
-        changes: dict[str, Any] = {}
-        if beams != machine.beams:
-            changes['beams'] = beams
-        if cylinders != machine.cylinders:
-            changes['cylinders'] = cylinders
         lengths = {
             beam.name: values.get(f'length_scale_{i + 1}', 1.0)
             for i, beam in enumerate(machine.beams)
         }
-        if any(scale != 1.0 for scale in lengths.values()):
+        bulk_modulus = values.get('bulk_modulus', machine.oil.bulk_modulus)
+        return machine.replace(
+            beams=tuple(_changed_beam(machine, i, values) for i in range(machine.size)),
+            cylinders=tuple(_changed_cylinder(machine, i, values) for i in range(machine.size)),
             # A marker at a tip stays there.
-            changes['markers'] = tuple(
+            markers=tuple(
                 marker.replace(position=lengths.get(marker.beam, 1.0) * marker.position)
                 for marker in machine.markers
-            )
-        if 'youngs_modulus' in values:
-            changes['youngs_modulus'] = values['youngs_modulus']
-        if 'bulk_modulus' in values:
-            changes['oil'] = machine.oil.replace(bulk_modulus=values['bulk_modulus'])
-        return machine.replace(**changes) if changes else machine
+            ),
+            youngs_modulus=values.get('youngs_modulus', machine.youngs_modulus),
+            oil=machine.oil.replace(bulk_modulus=bulk_modulus),
+        )
 
     def planted(self, start: BoomParameters, machine: BoomParameters) -> dict[str, float]:
         """Return another boom's values in terms of a start file; InputError when it has none."""
@@ -352,36 +344,31 @@ def _numbered(machine: BoomParameters) -> list[tuple[str, _Kind, int]]:
 def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> BeamParameters:
     """Return a beam with other values."""
     beam = boom.beams[i]
-    changes: dict[str, Any] = {}
-
-    def own(name: str, base: float = 1.0) -> float:
-        return values.get(f'{name}_{i + 1}', base)
-
-    stretch = own('length_scale')
-    if stretch != 1.0:
-        changes['length'] = stretch * beam.length
-    mass = (own('mass_scale'), own('mass_taper', 0.0), stretch)
-    if mass != (1.0, 0.0, 1.0):
-        changes['mass_per_length'] = scaled(beam.mass_per_length, *mass)
-    section = (own('stiffness_scale'), own('stiffness_taper', 0.0), stretch)
-    if section != (1.0, 0.0, 1.0):
-        changes['second_moment'] = scaled(beam.second_moment, *section)
-    gauge: dict[str, float] = {}
-    position = beam.strain_gauge.position + own('gauge_shift', 0.0)
-    if position != beam.strain_gauge.position:
-        gauge['position'] = position
+    gauge = beam.strain_gauge
+    gain = gauge.gain
     if f'gauge_sensitivity_{i + 1}' in values:
         modulus = values.get('youngs_modulus', boom.youngs_modulus)
-        gauge['gain'] = values[f'gauge_sensitivity_{i + 1}'] * modulus
-    if f'gauge_bias_{i + 1}' in values:
-        gauge['bias'] = values[f'gauge_bias_{i + 1}']
-    if gauge:
-        changes['strain_gauge'] = beam.strain_gauge.replace(**gauge)
-    for name in ('joint_damping', 'beam_damping', 'loss_time'):
-        factor = values.get(f'{name}_scale', 1.0)
-        if factor != 1.0:
-            changes[name] = factor * getattr(beam, name)
-    return beam.replace(**changes) if changes else beam
+        gain = values[f'gauge_sensitivity_{i + 1}'] * modulus
+
+    def own(name: str, base: float) -> float:
+        return values.get(f'{name}_{i + 1}', base)
+
+    stretch = own('length_scale', 1.0)
+    mass = own('mass_scale', 1.0), own('mass_taper', 0.0)
+    section = own('stiffness_scale', 1.0), own('stiffness_taper', 0.0)
+    return beam.replace(
+        length=stretch * beam.length,
+        mass_per_length=scaled(beam.mass_per_length, *mass, stretch),
+        second_moment=scaled(beam.second_moment, *section, stretch),
+        strain_gauge=gauge.replace(
+            position=gauge.position + own('gauge_shift', 0.0),
+            gain=gain,
+            bias=own('gauge_bias', gauge.bias),
+        ),
+        joint_damping=values.get('joint_damping_scale', 1.0) * beam.joint_damping,
+        beam_damping=values.get('beam_damping_scale', 1.0) * beam.beam_damping,
+        loss_time=values.get('loss_time_scale', 1.0) * beam.loss_time,
+    )
 
 
 def _changed_cylinder(
@@ -389,25 +376,26 @@ def _changed_cylinder(
 ) -> CylinderParameters:
     """Return a cylinder with other friction, lever and areas."""
     cylinder = boom.cylinders[i]
-    changes: dict[str, Any] = {}
+    linkage, stroke = cylinder.linkage, cylinder.stroke
     friction = {
-        name: values[f'{name}_friction_{i + 1}']
+        name: values.get(f'{name}_friction_{i + 1}', getattr(cylinder.friction, name))
         for name in ('viscous', 'coulomb', 'static')
-        if f'{name}_friction_{i + 1}' in values
     }
-    if friction:
-        changes['friction'] = cylinder.friction.replace(**friction)
     lever = values.get(f'lever_scale_{i + 1}', 1.0)
     if lever != 1.0:
-        linkage, side = cylinder.linkage, 'near' if cylinder.linkage.near else 'lever'
+        side = 'near' if linkage.near else 'lever'
         linkage = linkage.replace(**{side: lever * getattr(linkage, side)})
         # A stroke that used all of the linkage ends where the changed one does.
         most = linkage.position(linkage.angles_of_rise()[1])
-        changes |= {'linkage': linkage, 'stroke': min(cylinder.stroke, most * (1.0 - 1e-9))}
+        stroke = min(stroke, most * (1.0 - 1e-9))
     diameter = math.sqrt(values.get(f'area_scale_{i + 1}', 1.0))
-    if diameter != 1.0:
-        changes |= {'bore': diameter * cylinder.bore, 'rod': diameter * cylinder.rod}
-    return cylinder.replace(**changes) if changes else cylinder
+    return cylinder.replace(
+        friction=cylinder.friction.replace(**friction),
+        linkage=linkage,
+        stroke=stroke,
+        bore=diameter * cylinder.bore,
+        rod=diameter * cylinder.rod,
+    )
 
 
 BOOM = BoomIdentification()

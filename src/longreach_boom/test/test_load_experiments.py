@@ -334,7 +334,6 @@ def test_a_plan_that_is_followed_gives_the_errors_that_it_promised(boom):
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'criterion': 'E'}, "criterion = 'E', allowed: D"),
         ({'count': 0}, 'count = 0'),
         ({'recordings': []}, 'no possible experiment'),
         ({'count': 3}, 'count = 3, allowed: 2 experiments, or repeats'),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.demo_commands import DEMO, run_demo
-from longreach_identification.pages import PAGES, page_of, signal_patterns
-from longreach_identification.plan_commands import configure_plan
-from longreach_tools.arguments import names, positive
+from longreach_tools.arguments import count, names, numbers, positive
 from longreach_tools.options import add_demo, add_workers
 from longreach_tools.output import (
     add_format,
     check_output,
     check_places,
     print_result,
+    table,
     writing,
 )
 
@@ -33,15 +32,16 @@ if TYPE_CHECKING:
     from longreach_identification.machine import Identifiable, Recording
     from longreach_identification.pipeline import Identified
 
+_PAGES = 'longreach.identification'
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of ``longreach identify``."""
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    for name in sorted({point.name for point in entry_points(group=PAGES)}):
+    for name in sorted({point.name for point in entry_points(group=_PAGES)}):
         _add_machine(commands, name)
-    configure_plan(commands)
+    _configure_plan(commands)
     add_demo(commands, DEMO, run_demo)
 
 
@@ -176,7 +176,7 @@ def _run(arguments: argparse.Namespace) -> None:
                 f'--validation {name}, allowed: recordings of --release,'
                 f' {", ".join(motion_names) or "none is given"}'
             )
-    page: Identifiable = page_of(arguments.machine)
+    page: Identifiable = _page_of(arguments.machine)
     start = page.load(None if arguments.file is None else str(arguments.file))
     # What is asked for beside the estimation is checked before it, which takes minutes.
     planted = {}
@@ -191,7 +191,7 @@ def _run(arguments: argparse.Namespace) -> None:
         static,
         motion,
         arguments.parameters or page.usual(start),
-        signals=signal_patterns(page, start, arguments.signals),
+        signals=_signal_patterns(page, start, arguments.signals),
         shortest=arguments.shortest,
         duration=arguments.duration,
         validation=arguments.validation,
@@ -218,7 +218,7 @@ def _check_kinds(
     """Raise InputError for kinds of signals that no recording of motion has."""
     recorded = {name for recording in motion for name in recording.signals}
     for kind in kinds or ():
-        patterns = signal_patterns(page, start, [kind])
+        patterns = _signal_patterns(page, start, [kind])
         if not any(fnmatchcase(name, p) for name in recorded for p in patterns):
             raise InputError(
                 f'--signals {kind}: no recording of --release has {" or ".join(patterns)}; it has'
@@ -312,3 +312,132 @@ def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> di
         if found.setdefault(Path(name).name, value) != value:
             raise InputError(f'{what} gives {name} two values, allowed: one')
     return found
+
+
+def _page_of(machine: str) -> Any:
+    """Return the Identifiable of a machine; InputError for names that are not known."""
+    points = {point.name: point for point in entry_points(group=_PAGES)}
+    if machine not in points:
+        raise InputError(f'machine {machine!r}, allowed: {", ".join(sorted(points))}')
+    return points[machine].load()
+
+
+def _signal_patterns(page: Any, start: Any, kinds: Sequence[str] | None) -> tuple[str, ...]:
+    """Return patterns of signals for kinds of them."""
+    if kinds is None:
+        return tuple(page.compared)
+    names = {signal.name: (signal.name,) for signal in page.signals(start)}
+    known: Mapping[str, tuple[str, ...]] = page.signal_kinds or names
+    for kind in kinds:
+        if kind not in known:
+            raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
+    return tuple(pattern for kind in kinds for pattern in known[kind])
+
+
+def _configure_plan(commands: Any) -> None:
+    """Add the subcommand ``plan``."""
+    parser = commands.add_parser(
+        'plan', help='which releases and poses at rest pin the parameters down, as scenarios'
+    )
+    parser.add_argument('--machine', default='boom', help='(default: boom)')
+    parser.add_argument('--file', metavar='START.yaml', type=Path, help='file of the machine')
+    parser.add_argument(
+        '--pose',
+        metavar='DEGREES',
+        type=numbers,
+        action='append',
+        default=[],
+        help='joint angles of a possible pose; may be repeated (default: the poses of the'
+        ' file, and some that are drawn)',
+    )
+    parser.add_argument(
+        '--masses', metavar='KG', type=numbers, default=(5.0, 90.0), help='(default: 5,90)'
+    )
+    parser.add_argument(
+        '--parameters',
+        metavar='NAMES',
+        type=names,
+        help='groups or names to be found (default: those of identify)',
+    )
+    parser.add_argument(
+        '--signals',
+        metavar='NAMES',
+        type=names,
+        help='kinds of signals that will be recorded, such as pressures,strain (default: all, of'
+        ' releases with markers seen by two cameras); of sensors with all readings of their rates',
+    )
+    parser.add_argument(
+        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
+    )
+    parser.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
+    parser.add_argument('--processes', type=count(1000), help='parallel simulations')
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='folder for the chosen scenarios, as YAML files'
+    )
+    add_format(parser)
+    parser.set_defaults(run=_run_plan)
+
+
+def _run_plan(arguments: argparse.Namespace) -> None:
+    """Run ``plan``."""
+    import yaml
+
+    from longreach_identification.dynamics import Settings
+    from longreach_identification.planning import plan
+
+    page = _page_of(arguments.machine)
+    start = page.load(None if arguments.file is None else str(arguments.file))
+    wanted = arguments.parameters or page.usual(start)
+    settings = Settings(signals=_signal_patterns(page, start, arguments.signals))
+    # A constant of each signal is unknown in each recording, in which a bias is included.
+    sought = [n for n in page.chosen(start, wanted) if not n.startswith('gauge_bias')]
+    if not sought:
+        raise InputError(
+            f'--parameters {",".join(wanted)}, allowed: at least one that is no bias of a gauge:'
+            ' each recording has biases of its own'
+        )
+    left = sorted(arguments.out.glob('plan_*.yaml')) if arguments.out is not None else []
+    if left:
+        raise InputError(f'{left[0]} is of an earlier plan; give another --out, or remove it')
+    possible = page.possible(start, arguments.pose, arguments.masses)
+    scenarios = {name: [scenario] for name, (scenario, _) in possible.items()}
+    at_rest = {}
+    resting, recordings = page.possible_at_rest(start, max(arguments.masses))
+    if resting:
+        at_rest[recordings[-1].name] = recordings
+        scenarios[recordings[-1].name] = resting
+    found = plan(
+        page,
+        start,
+        [recording for _, recording in possible.values()],
+        sought,
+        arguments.count,
+        settings,
+        at_rest=at_rest,
+        repeats=arguments.repeats,
+        processes=arguments.processes,
+    )
+    files = []
+    for number, choice in enumerate(found.choices if arguments.out is not None else (), 1):
+        several = scenarios[choice.name]
+        for part, scenario in enumerate(several, 1):
+            last = f'_{part}' if len(several) > 1 else ''
+            file = arguments.out / f'plan_{number}{last}.yaml'
+            with writing(file) as path:
+                text = yaml.safe_dump(
+                    scenario.as_mapping(), sort_keys=False, default_flow_style=None
+                )
+                path.write_text(f'# {choice.name}\n{text}', encoding='utf-8')
+            files.append(str(file))
+    head = ('choice', 'experiment', *found.choices[0].standard_errors)
+    rows = [
+        (str(number), choice.name, *(f'{e:.3g}' for e in choice.standard_errors.values()))
+        for number, choice in enumerate(found.choices, 1)
+    ]
+    summary = 'standard errors after each choice, all together:\n' + table(head, rows)
+    result = {
+        'choices': [choice._asdict() for choice in found.choices],
+        'alone': found.alone,
+        'files': files,
+    }
+    print_result(result, '\n'.join([summary, *files]), arguments.format)

@@ -8,15 +8,11 @@ the estimation from motion, in which all are estimated together.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
-from longreach_identification.estimation import Estimate
 from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_recordings
@@ -29,17 +25,6 @@ from longreach_identification.statics import (
 # Groups of parameters that poses at rest tell.
 STATIC_GROUPS = ('masses', 'gauges')
 _OF_RECORDING = '@'
-
-
-class Stage(NamedTuple):
-    """One estimation, and what it was made from."""
-
-    title: str
-    estimate: Estimate
-    recordings: Sequence[Recording]
-    before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
-    notes: Sequence[str] = ()
-    at_rest: bool = False  # its rows are poses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,32 +62,6 @@ class Identified:
         found = [*self.notes, *(self.statics.warnings if self.statics else ())]
         found += list(self.dynamics.estimate.warnings) if self.dynamics else []
         return tuple(dict.fromkeys(found))
-
-    def stages(self) -> list[Stage]:
-        """Return the estimations for a report."""
-        found = []
-        if self.statics is not None:
-            found.append(
-                Stage(
-                    'Poses at rest',
-                    self.statics.estimate,
-                    self.statics.recordings,
-                    self.statics.before,
-                    notes=self.statics.stretches,
-                    at_rest=True,
-                )
-            )
-        if self.dynamics is not None:
-            problem = self.dynamics.problem
-            found.append(
-                Stage(
-                    'Motion',
-                    self.dynamics.estimate,
-                    problem.recordings,
-                    _before(self.page, self.start, self.dynamics),
-                )
-            )
-        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
@@ -203,17 +162,3 @@ def identify_machine(
             if _OF_RECORDING not in name
         }
     return Identified(page, start, page.with_values(start, values), at_rest, found, notes)
-
-
-def _before(page: Identifiable, start: Any, found: Found) -> dict[tuple[str, str], np.ndarray]:
-    """Return the predictions of the start values for recordings of motion."""
-    known = page.values(start)
-    values = {name: known.get(name, 0.0) for name in found.estimate.names}
-    before = {}
-    for number, recording in enumerate(found.problem.recordings):
-        for name, shown in found.problem.predict(number, values).items():
-            signal = recording.signals[name]
-            if any(fnmatchcase(name, pattern) for pattern in found.problem.offsets):
-                shown = shown + np.nanmean(signal.values - shown)
-            before[recording.name, name] = shown
-    return before

@@ -6,10 +6,8 @@ real ones. Its information about the parameters is J^T J, with the derivatives J
 units of their noise, less what its own unknowns take: constants of signals, delays of clocks and
 errors of the start (the Schur complement of the information matrix). Poses at rest are simulated
 and identified; their information is the inverse of the covariance, less what was known before.
-Experiments are chosen one after the other, each the best next to those before it:
-
-- criterion ``D``: smallest volume of the confidence region;
-- criterion ``A``: smallest sum of variances relative to the parameters' sizes.
+Experiments are chosen one after the other, each the one that together with those before it gives
+the smallest volume of the confidence region (D-optimality).
 
 Standard errors are those that an identification states: dimensions are known within a deviation,
 which no repetition makes smaller, and a model is not better than a share of each parameter.
@@ -29,7 +27,6 @@ from longreach_identification.estimation import Prior, Problem, information_of
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.statics import identify_statics, still_poses
 
-CRITERIA = ('D', 'A')
 # What is known without a prior, relative to the size of a parameter: a determinant needs it.
 _VAGUE = 10.0
 # What a model leaves unexplained, relative to the size of a parameter.
@@ -59,12 +56,11 @@ def plan(
     settings: Settings | None = None,
     *,
     at_rest: Mapping[str, Sequence[Recording]] | None = None,
-    criterion: str = 'D',
     repeats: bool = False,
     **workers: Any,
 ) -> Plan:
     """
-    Choose ``count`` of the possible experiments by D- or A-optimality.
+    Choose ``count`` of the possible experiments.
 
     ``recordings`` are possible releases, with the deviations of all signals, ``at_rest`` possible
     experiments with poses at rest by name; with ``repeats`` one may be chosen again. The others
@@ -72,8 +68,6 @@ def plan(
     """
     at_rest = at_rest or {}
     every = [*at_rest, *(recording.name for recording in recordings)]
-    if criterion not in CRITERIA:
-        raise InputError(f'criterion = {criterion!r}, allowed: {" | ".join(CRITERIA)}')
     if count < 1:
         raise InputError(f'count = {count}, allowed: at least 1')
     if not recordings:
@@ -98,7 +92,7 @@ def plan(
     known, choices = 0.0 * each[0], []
     left = list(range(len(each)))
     for _ in range(count):
-        best = min(left, key=lambda k: common.badness(known + each[k], criterion))
+        best = min(left, key=lambda k: common.volume(known + each[k]))
         known = known + each[best]
         choices.append(Choice(every[best], common.errors(known)))
         if not repeats:
@@ -189,10 +183,7 @@ class _Common:
         found = self.scales[self.free] * np.sqrt(np.diag(self.spread(information)))
         return {self.names[j]: float(error) for j, error in zip(self.free, found, strict=True)}
 
-    def badness(self, information: np.ndarray, criterion: str) -> float:
-        """Return what a choice minimises."""
-        spread = self.spread(information)
-        if criterion == 'A':
-            return float(np.trace(spread))
-        sign, value = np.linalg.slogdet(spread)
+    def volume(self, information: np.ndarray) -> float:
+        """Return the logarithm of the squared volume of the confidence region."""
+        sign, value = np.linalg.slogdet(self.spread(information))
         return float(value) if sign > 0.0 else math.inf

@@ -1,21 +1,61 @@
-"""Results of ``longreach identify``: the machine's file, text, and the report."""
+"""
+Results of ``longreach identify``: the machine's file, text, and the report.
+
+The report is one HTML file without references to others. Its figures show, for each recording,
+measured signals beside the model's, before and after, and the residuals: after Henikl 2015,
+figures 12 to 14.
+"""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import html
+import io
+import math
+import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import yaml
 
+from longreach_identification.dynamics import Found
+from longreach_identification.estimation import Estimate
+from longreach_identification.machine import Recording, Signal
 from longreach_identification.pipeline import Identified
-from longreach_identification.report_files import profile_figure, report
-from longreach_identification.report_files import table as html_table
 from longreach_tools.output import table
+
+# Points of a curve beyond which a figure shows every so-many-th; curves in one panel;
+# points up to which they are large.
+_MOST_POINTS, _MOST_CURVES, _FEW = 1000, 6, 50
+_LAGS = 100  # of an autocorrelation, in rows
+_WIDTH = 9.5  # of a figure [in]
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto;
+  padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
+th, td { padding: 0.15rem 0.7rem; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid #8884; }
+th:first-child, td:first-child, .facts td { text-align: left; }
+.facts td { white-space: normal; }
+figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: auto; }
+.warning { border-left: 4px solid #d62728; padding-left: 0.8rem; margin: 0.4rem 0; }
+"""
+
+
+class _Stage(NamedTuple):
+    """One estimation, and what it was made from."""
+
+    estimate: Estimate
+    recordings: Sequence[Recording]
+    before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
+    at_rest: bool  # its rows are poses
 
 
 def found_file(found: Identified, files: Sequence[Path]) -> str:
@@ -92,7 +132,7 @@ def report_of(
         if value is not None and expected is not None and error:
             known.append(f'{(value - expected) / error:+.1f}')
         rows.append((name, units.get(name, ''), *numbers, change, *known))
-    tables = [('Parameters', html_table(head, rows))]
+    tables = [('Parameters', _table(head, rows))]
     if found.statics is not None:
         effects = found.statics.sensitivity
         columns = list(dict.fromkeys(n for changes in effects.values() for n in changes))
@@ -101,9 +141,225 @@ def report_of(
             for name, changes in effects.items()
         ]
         title = 'Change of results when a dimension or the payload is wrong by 1 % (10 mm)'
-        tables.append((title, html_table(('taken as exact', *columns), cells)))
+        tables.append((title, _table(('taken as exact', *columns), cells)))
     for name, one in more.get('profiles', {}).items():
-        text = profile_figure(name, one['values'], one['increase'])
+        text = _profile(name, one['values'], one['increase'])
         tables.append((f'Profile likelihood of {name}', text))
-    title = f'Identification of the {page.name}'
-    return report(title, found.stages(), facts, found.warnings, units, tables)
+    title = html.escape(f'Identification of the {page.name}')
+    parts = [f'<h1>{title}</h1>', _table((), facts, 'facts')]
+    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in found.warnings]
+    for heading, content in tables:
+        parts += [f'<h2>{html.escape(heading)}</h2>', content]
+    if found.statics is not None:
+        statics = found.statics
+        lines = ''.join(f'<li>{html.escape(text)}</li>' for text in statics.stretches)
+        parts += [
+            '<h2>Poses at rest</h2>',
+            f'<details><summary>Stretches</summary><ul>{lines}</ul></details>',
+        ]
+        stage = _Stage(statics.estimate, statics.recordings, statics.before, at_rest=True)
+        parts += _shown(stage, units)
+    if found.dynamics is not None:
+        parts.append('<h2>Motion</h2>')
+        estimate, recordings = found.dynamics.estimate, found.dynamics.problem.recordings
+        before = _before(page.values(found.start), found.dynamics)
+        parts += _shown(_Stage(estimate, recordings, before, at_rest=False), units)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{title}</title><style>{_STYLE}</style></head>\n<body>\n'
+        + '\n'.join(parts)
+        + '\n</body></html>\n'
+    )
+
+
+def _before(start: Mapping[str, float], found: Found) -> dict[tuple[str, str], np.ndarray]:
+    """Return the predictions of the start values for recordings of motion."""
+    values = {name: start.get(name, 0.0) for name in found.estimate.names}
+    before = {}
+    for number, recording in enumerate(found.problem.recordings):
+        for name, shown in found.problem.predict(number, values).items():
+            signal = recording.signals[name]
+            if any(fnmatchcase(name, pattern) for pattern in found.problem.offsets):
+                shown = shown + np.nanmean(signal.values - shown)
+            before[recording.name, name] = shown
+    return before
+
+
+def _shown(stage: _Stage, units: Mapping[str, str]) -> list[str]:
+    """Return tables and figures of an estimation."""
+    return [
+        _parameters(stage.estimate, units),
+        _fit(stage, units),
+        _correlation(stage.estimate),
+        *(_curves(stage, recording, units) for recording in stage.recordings),
+    ]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]], style: str = '') -> str:
+    """Return rows as an HTML table; numbers with five significant digits, NaN as nothing."""
+    lines = []
+    if head:
+        lines.append(''.join(f'<th>{html.escape(cell)}</th>' for cell in head))
+    lines += [''.join(f'<td>{_cell(cell)}</td>' for cell in row) for row in rows]
+    named = f' class="{style}"' if style else ''
+    return f'<table{named}>' + ''.join(f'<tr>{line}</tr>' for line in lines) + '</table>'
+
+
+def _cell(value: object) -> str:
+    """Return the content of a cell."""
+    if isinstance(value, float):
+        return '' if math.isnan(value) else f'{value:.5g}'
+    return html.escape(str(value))
+
+
+def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
+    """Return the table of unknowns."""
+    head = 'unknown', 'unit', 'search from', 'found', 'standard error', '95 % interval', 'prior'
+    rows = []
+    for j, name in enumerate(found.names):
+        if found.prior_share[j] == 1.0:
+            # Considered only.
+            continue
+        low, high = found.interval(name)
+        numbers = (float(values[j]) for values in (found.start, found.values))
+        interval = '-' if math.isnan(low) else f'{low:.5g} to {high:.5g}'
+        error = float(found.standard_errors[j])
+        share = f'{found.prior_share[j]:.0%}'
+        rows.append((name, units.get(name, ''), *numbers, error, interval, share))
+    return _table(head, rows)
+
+
+def _fit(stage: _Stage, units: Mapping[str, str]) -> str:
+    """Return the table of signals, before and after."""
+    rows = []
+    for name, fit in stage.estimate.fit.items():
+        errors = [
+            recording.signals[name].values - stage.before[recording.name, name]
+            for recording in stage.recordings
+            if (recording.name, name) in stage.before and name in recording.signals
+        ]
+        before = np.concatenate(errors) if errors else np.array([np.nan])
+        with np.errstate(invalid='ignore'):
+            rms = float(np.sqrt(np.nanmean(before**2))) if np.isfinite(before).any() else math.nan
+        after = (fit.rms, fit.deviation, fit.variance_explained, fit.validation_rms)
+        rows.append((name, units.get(name, ''), fit.rows, rms, *after))
+    head = ('signal', 'unit', 'rows', 'RMS before', 'RMS after', 'noise', 'variance explained')
+    return _table((*head, 'RMS of validation'), rows)
+
+
+def _correlation(found: Estimate) -> str:
+    """Return a figure of the correlation matrix."""
+    if len(found.names) < 2:
+        return ''
+    from matplotlib.figure import Figure
+
+    size = 1.6 + 0.32 * len(found.names)
+    figure = Figure(figsize=(size + 2.0, size), layout='constrained')
+    axes = figure.add_subplot()
+    shown = axes.imshow(found.correlation, vmin=-1.0, vmax=1.0, cmap='RdBu_r')
+    axes.set_xticks(range(len(found.names)), found.names, rotation=90, fontsize=7)
+    axes.set_yticks(range(len(found.names)), found.names, fontsize=7)
+    figure.colorbar(shown, label='correlation')
+    return _svg(figure)
+
+
+def _curves(stage: _Stage, recording: Recording, units: Mapping[str, str]) -> str:
+    """Return a figure of a recording: a panel for each family of signals, with residuals."""
+    from matplotlib.figure import Figure
+
+    families: dict[str, list[str]] = {}
+    for name in recording.signals:
+        if (recording.name, name) in stage.estimate.predicted:
+            families.setdefault(_family(name), []).append(name)
+    panels = [
+        (family, names[k : k + _MOST_CURVES])
+        for family, names in families.items()
+        for k in range(0, len(names), _MOST_CURVES)
+    ]
+    if not panels:
+        return ''
+    figure = Figure(figsize=(_WIDTH, 2.9 * len(panels)), layout='constrained')
+    widths = (3, 2) if stage.at_rest else (3, 2, 1)
+    axes = figure.subplots(len(panels), len(widths), squeeze=False, width_ratios=widths)
+    for row, (_, names) in zip(axes, panels, strict=True):
+        left, right, far = row[0], row[1], row[-1]
+        for k, name in enumerate(names):
+            signal = recording.signals[name]
+            key = (recording.name, name)
+            order = np.argsort(signal.times, kind='stable')
+            every = order[:: max(1, len(order) // _MOST_POINTS)]
+            times, values = signal.times[every], signal.values[every]
+            after, color = stage.estimate.predicted[key][every], f'C{k}'
+            size = 2 if len(times) > _FEW else 7
+            # Motion without its constant, by which signals of different size are compared.
+            base = 0.0 if stage.at_rest else float(np.nanmean(values))
+            dots = {'color': color, 'markersize': size, 'rasterized': True}
+            left.plot(times, values - base, '.', alpha=0.5, **dots)
+            # Nothing is known between two poses.
+            before, now = ('x', '+') if stage.at_rest else ('--', '-')
+            if key in stage.before:
+                left.plot(times, stage.before[key][every] - base, before, color=color, lw=0.8)
+            left.plot(times, after - base, now, color=color, linewidth=1.2, label=name)
+            right.plot(times, values - after, '.', **dots)
+            if not stage.at_rest:
+                lags, related = _autocorrelation(signal, stage.estimate.predicted[key])
+                far.plot(lags, related, color=color, linewidth=1.0)
+        unit = units.get(names[0], '')
+        what = _family(names[0]) + ('' if stage.at_rest else ' less its mean')
+        left.set_ylabel(f'{what} [{unit}]' if unit else what)
+        left.legend(fontsize=7, loc='upper right')
+        right.set_ylabel('residual')
+        if not stage.at_rest:
+            far.set_ylabel('autocorrelation')
+            far.set_ylim(-1.0, 1.0)
+        for one in row:
+            one.grid(alpha=0.3)
+    for one, text in zip(axes[-1], ('time [s]', 'time [s]', 'lag [s]'), strict=False):
+        one.set_xlabel(text)
+    marks = 'before (x), after (+)' if stage.at_rest else 'before (dashed), after (line)'
+    figure.suptitle(f'{recording.name}: measured (dots), {marks}')
+    return _svg(figure)
+
+
+def _autocorrelation(signal: Signal, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return lags [s] and the autocorrelation of residuals: 0 for noise without memory."""
+    rest = np.nan_to_num(signal.values - predicted)
+    rest = rest - rest.mean()
+    count = min(len(rest) - 1, _LAGS)
+    size = max(float(rest @ rest), 1e-300)
+    related = [float(rest[k:] @ rest[: len(rest) - k]) / size for k in range(count + 1)]
+    interval = float(np.median(np.diff(signal.times))) if len(rest) > 1 else 0.0
+    return interval * np.arange(count + 1), np.array(related)
+
+
+def _profile(name: str, values: Sequence[float], increase: Sequence[float]) -> str:
+    """Return the figure of a profile likelihood, with the level of 95 %."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(0.5 * _WIDTH, 2.9), layout='constrained')
+    axes = figure.add_subplot()
+    axes.plot(values, increase, 'o-', markersize=4)
+    axes.axhline(3.84, linestyle='--', color='gray', linewidth=0.8, label='95 %')
+    axes.set_xlabel(name)
+    axes.set_ylabel('increase of chi-square')
+    axes.set_ylim(0.0, max(8.0, min(float(np.max(increase)), 30.0)))
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3)
+    return _svg(figure)
+
+
+def _family(name: str) -> str:
+    """Return the common part of the names of similar signals."""
+    head, _, tail = name.rpartition('_')
+    if name.startswith('marker_'):
+        return f'marker_{tail}'
+    return head if tail.isdigit() else name
+
+
+def _svg(figure: Any) -> str:
+    """Return a figure as an element of a page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format='svg', metadata={'Date': None})
+    text = re.sub(r'<metadata>.*?</metadata>', '', buffer.getvalue(), flags=re.DOTALL)
+    return f'<figure>{text[text.index("<svg") :]}</figure>'
