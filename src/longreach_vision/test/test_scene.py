@@ -106,13 +106,9 @@ def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
     assert scene.look.blur == 0.6
 
 
-def test_markers_that_cannot_be_are_refused() -> None:
+def test_a_name_is_that_of_one_marker() -> None:
     with pytest.raises(InputError, match="name 'a' is given twice"):
         Scene((SimulatedMarker('a', 0.1), SimulatedMarker('a', 0.2)))
-    with pytest.raises(InputError, match=r'normal = \[0.0, 0.0, 0.0\], allowed'):
-        SimulatedMarker('a', 0.1, normal=(0.0, 0.0, 0.0))
-    with pytest.raises(InputError, match=r'inner = 1.0, allowed: \[0, 1\)'):
-        SimulatedMarker('a', 0.1, inner=1.0)
 
 
 # --- paths ---------------------------------------------------------------------------------------

@@ -75,13 +75,14 @@ class SimulatedView:
         self._info = conversions.camera_to_info(camera, *header)
         self._buffer = np.frombuffer(self._message.data, np.uint8).reshape(blank.shape)
         line_time = mounted.line_time / settings.scale
-        self._simulator = CameraSimulator(camera, mounted.pose, scene, self._buffer, line_time)
+        self._simulator = CameraSimulator(camera, mounted.pose, scene, line_time)
         self.images = ImagePublishers(node, name, settings.jpeg_quality)
 
     def show(self, frame: Frame, viewer: Viewer | None) -> None:
         """Draw and publish an image; with a viewer, which gets a copy, only to subscribers."""
         rng = frame_rng(self._seed, self.name, frame.number)
-        self._simulator.image(frame.positions, frame.velocities, frame.stamp * 1e-9, rng)
+        at = frame.stamp * 1e-9
+        self._buffer[:] = self._simulator.image(frame.positions, frame.velocities, at, rng)
         stamp = frame.stamp + self._delay
         self._message.header.stamp = self._info.header.stamp = stamp_of(stamp)
         if viewer is None or self.images.subscribers:

@@ -33,9 +33,9 @@ class CameraSimulator:
     """
     Simulated camera that observes markers.
 
-    ``pose`` is T_world_cam; occluders of the scene are in this camera's pixels. ``buffer`` is
-    memory for pictures, contiguous uint8 (height, width). ``line_time`` is the time between rows
-    [s]: a marker is drawn where it is at the time of its centre's row; its shape is not sheared.
+    ``pose`` is T_world_cam; occluders of the scene are in this camera's pixels. ``line_time`` is
+    the time between rows [s]: a marker is drawn where it is at the time of its centre's row; its
+    shape is not sheared. All pictures are drawn into the same array.
     """
 
     def __init__(
@@ -43,20 +43,12 @@ class CameraSimulator:
         camera: Camera,
         pose: Pose,
         scene: Scene,
-        buffer: np.ndarray | None = None,
         line_time: float = 0.0,
     ) -> None:
         self.camera, self.pose, self.scene = camera, pose, scene
         self._line_time = line_time
-        look, shape = scene.look, (camera.height, camera.width)
-        if buffer is None:
-            buffer = np.empty(shape, dtype=np.uint8)
-        if buffer.shape != shape or buffer.dtype != np.uint8 or not buffer.flags.c_contiguous:
-            raise InputError(
-                f'buffer of {buffer.dtype} has shape {buffer.shape}, allowed: uint8 in one piece,'
-                f' (height, width) = {shape}'
-            )
-        self._image = buffer
+        look = scene.look
+        self._image = np.empty((camera.height, camera.width), dtype=np.uint8)
         self._view = View(
             exposure=look.exposure,
             blur=look.blur,
@@ -83,7 +75,7 @@ class CameraSimulator:
         self._clean = lit_background(backdrop(look, camera.width, camera.height), self._view)
         self._starts = own.integers(0, NOISE_LENGTH, camera.height)
         # Background with occluders, and with noise as well if that is constant.
-        self._covered, self._behind = self._clean.copy(), np.empty_like(buffer)
+        self._covered, self._behind = self._clean.copy(), np.empty_like(self._image)
         self._bars = np.full((1, 8), np.nan)
         self._windows = np.zeros((len(scene.markers), 4), dtype=np.int64)
 

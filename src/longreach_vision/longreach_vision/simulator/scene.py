@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -26,32 +26,21 @@ _COARSE, _FINE = 512, 4
 _CLUTTER = (4.0, 90.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class SimulatedMarker(Parameters):
-    """A circular marker; the defaults are those of a marker on the boom."""
+class SimulatedMarker(NamedTuple):
+    """
+    A circular marker; the defaults are those of a marker on the boom.
 
-    name: str = quantity('name of the marker', '')
-    radius: float = quantity('radius of the outer edge', 'm', above=0.0)
-    inner: float = quantity(
-        'inner over outer radius; 0: a disc', at_least=0.0, below=1.0, default=0.5
-    )
-    bright: bool = quantity('whether ring or disc is brighter than its card', default=False)
-    offset: float = quantity(
-        'offset of the centre from the given position, along the normal', 'm', default=0.0
-    )
-    normal: tuple[float, ...] = quantity(
-        "normal of the marker's plane, of either sign and any length; y for the boom",
-        length=3,
-        default=(0.0, 1.0, 0.0),
-    )
+    ``radius`` of the outer edge [m]; ``inner`` over outer radius, 0: a disc; ``bright``: brighter
+    than its card; ``offset`` of the centre from the given position, along the ``normal`` [m],
+    which has either sign and any length.
+    """
 
-    def check(self) -> None:
-        """Raise InputError for a zero normal."""
-        if not math.hypot(*self.normal) > 1e-9:
-            raise InputError(
-                f'normal = {list(self.normal)}, allowed: a vector that is not 0 (marker'
-                f' {self.name})'
-            )
+    name: str
+    radius: float
+    inner: float = 0.5
+    bright: bool = False
+    offset: float = 0.0
+    normal: tuple[float, ...] = (0.0, 1.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
