@@ -30,11 +30,10 @@ class BoomOptions(Parameters):
     """Choices of a run."""
 
     step: float = quantity(
-        'integration step; auto: the longest that is stable and divides the sample time',
+        'integration step; 0: the longest that is stable and divides the sample time',
         's',
         at_least=0.0,
         default=STEP,
-        zero='auto',
     )
     sample_time: float = quantity(
         'interval of rows, of which extremes are, and cycle of the controller',

@@ -56,7 +56,6 @@ class Rule:
     length: int | None = None  # the number of values of a sequence
     source: str = ''  # where the value comes from
     read_only: bool = True  # as a node's parameter: fixed from the start on
-    zero: str = ''  # word for the value 0 in commands, such as ``auto``; empty: none
 
     def range_text(self) -> str:
         """Return what is allowed, as in ``[0, 5) m``."""

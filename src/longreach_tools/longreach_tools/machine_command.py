@@ -133,18 +133,11 @@ def add_options(
         elif rule.choices:
             words = {'choices': rule.choices}
         elif kind is not str:
-            words = {'type': functools.partial(_number, kind, rule.zero), 'metavar': 'NUMBER'}
-            shown = rule.zero if rule.zero and not shown else f'{shown:g}'
+            words = {'type': int if kind is int else finite, 'metavar': 'NUMBER'}
+            shown = f'{shown:g}'
         default = f' (default: {shown})' if shown else ''
         flag = '--' + field.name.replace('_', '-')
         parser.add_argument(flag, help=f'{rule.description}{unit}{default}', **words)
-
-
-def _number(kind: type, zero: str, text: str) -> float:
-    """Return the number of an option, or 0 for the word that stands for it."""
-    if zero and text == zero:
-        return 0
-    return int(text) if kind is int else finite(text)
 
 
 def options_of(arguments: argparse.Namespace, options: type[Options], **otherwise: Any) -> Options:

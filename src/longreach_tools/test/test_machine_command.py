@@ -52,7 +52,7 @@ class Push(Parameters):
 @dataclasses.dataclass(frozen=True)
 class Options(Parameters):
     air: str = choice('kind of air', ('none', 'thick'), default='none')
-    step: float = quantity('step', 's', at_least=0.0, default=0.05, zero='auto')
+    step: float = quantity('step', 's', at_least=0.0, default=0.05)
     sample_time: float = quantity('interval of rows', 's', above=0.0, default=0.1)
     damped: bool = quantity('whether it is damped', default=True)
     loud: bool = quantity('whether it is heard', default=False)
@@ -133,7 +133,7 @@ def test_values_are_changed_on_the_command_line(swing, words, expected):
 
 
 def test_each_field_of_the_options_is_an_option(swing):
-    words = ('--air', 'thick', '--step', 'auto', '--damped', 'off', '--loud')
+    words = ('--air', 'thick', '--step', '0', '--damped', 'off', '--loud')
     assert call(swing, 'run', *words) == 0
     assert swing.seen == [Options('thick', 0.0, 0.1, False, True)]
 
