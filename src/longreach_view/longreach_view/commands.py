@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const=None,
         help='let every user of this computer see and move the machines',
     )
-    parser.add_argument('--open', action='store_true', help='open the page in the browser')
     parser.add_argument(
         '--export',
         type=Path,
@@ -142,7 +140,9 @@ def run(arguments: argparse.Namespace) -> int:
             if bags
             else Page(server, scenarios=started.scenarios(), numbers=started.numbers())
         )
-        _announce(arguments, server.get_port(), token)
+        host = f'[{arguments.host}]' if ':' in arguments.host else arguments.host
+        address = f'http://{host}:{server.get_port()}/' + (f'?token={token}' if token else '')
+        print(f'{address}  (Ctrl-C ends it)', flush=True)
         # Of a recording all is kept, so that any time may be shown in charts.
         world = World(numeric_fields, replay.count) if bags else World(numeric_fields)
         run_view(source, page, world, lambda: stop() or started.failure != 0)
@@ -178,12 +178,3 @@ def _token(arguments: argparse.Namespace) -> str:
     if token is not None and not re.fullmatch('[A-Za-z0-9_-]{8,}', token):
         raise InputError('--token: allowed: 8 or more letters, digits, - or _')
     return token or ''
-
-
-def _announce(arguments: argparse.Namespace, port: int, token: str) -> None:
-    """Print the address, and open it if that is wanted."""
-    host = f'[{arguments.host}]' if ':' in arguments.host else arguments.host
-    address = f'http://{host}:{port}/' + (f'?token={token}' if token else '')
-    print(f'{address}  (Ctrl-C ends it)', flush=True)
-    if arguments.open:
-        webbrowser.open(address)

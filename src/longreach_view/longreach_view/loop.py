@@ -20,8 +20,6 @@ _IDLE = 0.5
 class Source:
     """Where messages come from, running nodes or a recording; without controls by default."""
 
-    live = True
-
     def poll(self, world: World, now: float) -> Sequence[Sample]:
         """Return what has come since the last call."""
         raise NotImplementedError
@@ -70,7 +68,7 @@ def run_view(source: Source, page: Page, world: World, stop: Callable[[], bool])
                 source.handle(request, world, now)
         watched = bool(page.server.get_clients())
         if (fresh and now - moved >= (_MOTION if watched else _IDLE)) or now - moved >= _IDLE:
-            page.move(world, now, source.ghost(), source.live)
+            page.move(world, now, source.ghost())
             page.server.flush()
             moved, fresh = now, False
         if now - slow >= (_SLOW if watched else _IDLE):
@@ -83,7 +81,7 @@ def _show_slow(source: Source, page: Page, world: World, now: float) -> None:
     """Show what need not follow each sample."""
     replay = source.replay()
     paused = replay is not None and not replay.playing
-    page.show_state(world, now, source.notes(), source.live, paused)
+    page.show_state(world, now, source.notes(), paused)
     page.show_charts(world, now, source.ghost())
     for topic, picture in source.pictures().items():
         page.show_picture(topic, picture)

@@ -36,9 +36,9 @@ from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import STALE, Machine, World
 
 ALL = 'all machines'
+TRANSPORT = ('pause', 'resume', 'step', 'reset')
 SPEEDS = ('0.1', '0.25', '0.5', '1', '2', '5', '10')
 _CHOOSE = 'choose ...'
-_TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # More charts on a page are slow in a browser.
 _MOST_CHARTS = 8
 _CHART_HEIGHT = 170
@@ -119,6 +119,7 @@ class Page:
 
         server.on_client_connect(connected)
         self._presets, self._begin = load_presets(), begin
+        self._live = not length
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
         self._ghost: World | None = None
@@ -185,7 +186,7 @@ class Page:
         """Add pause, resume, step, reset, and restart."""
         gui: Any = self.server.gui
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
-        group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in _TRANSPORT))
+        group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in TRANSPORT))
         self._on_click(
             group, lambda event: self._ask(self._whom.value, event.target.value.lower())
         )
@@ -360,14 +361,12 @@ class Page:
 
     # --- updates -----------------------------------------------------------------------------
 
-    def move(
-        self, world: World, now: float, ghost: World | None = None, live: bool = True
-    ) -> None:
+    def move(self, world: World, now: float, ghost: World | None = None) -> None:
         """Show the machines as they are now."""
         with self.server.atomic():
             changed = False
             for machine in world.machines.values():
-                note = self.note(machine, world, now) if live else ''
+                note = self._note(machine, world, now)
                 changed |= self.scene.update(machine, note)
             for machine in ghost.machines.values() if ghost is not None else ():
                 self.scene.update(machine, ghost=True)
@@ -378,11 +377,10 @@ class Page:
             self._whom.options = (ALL, *world.machines)
             self._whom.visible = len(world.machines) > 1
 
-    @staticmethod
-    def note(machine: Machine, world: World, now: float) -> str:
+    def _note(self, machine: Machine, world: World, now: float) -> str:
         """Return why a machine is stale, empty when it is not."""
         silence = now - machine.heard
-        if silence < STALE or world.is_paused(machine, now):
+        if not self._live or silence < STALE or world.is_paused(machine, now):
             return ''
         if not math.isfinite(silence):
             return 'no samples yet'
@@ -394,15 +392,14 @@ class Page:
         world: World,
         now: float,
         notes: Sequence[str] = (),
-        live: bool = True,
         paused: bool = False,
     ) -> None:
         """Show time, speed, losses and flags of all machines."""
         self.scene.fit_pages()
         rows, halted = [], dict[str, bool]()
         for machine in world.machines.values():
-            note = self.note(machine, world, now) if live else ''
-            halted[machine.name] = paused or (live and world.is_paused(machine, now))
+            note = self._note(machine, world, now)
+            halted[machine.name] = paused or (self._live and world.is_paused(machine, now))
             rows.append(_state_row(machine, note, halted[machine.name]))
             if machine.problem:
                 rows.append(_line(f'{machine.name}: {machine.problem}', 'amber'))

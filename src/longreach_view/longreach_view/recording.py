@@ -156,8 +156,6 @@ def _drawings(path: Path, names: Sequence[str]) -> Iterator[tuple[str, int, Any]
 class BagSource(Source):
     """Recordings played back: one, or two from their beginning; a jump shows ``lead`` [s] more."""
 
-    live = False
-
     def __init__(self, paths: Sequence[Path], lead: float = _LEAD) -> None:
         self._lead = lead
         self._recordings = [Recording(path) for path in paths]

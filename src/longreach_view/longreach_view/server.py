@@ -17,8 +17,6 @@ viser serves the page and its websocket. What it leaves open is closed here:
 from __future__ import annotations
 
 import contextlib
-import functools
-import gzip
 import http
 import importlib.resources
 import io
@@ -147,6 +145,9 @@ class Gate:
         refusal = self.refusal(request)
         if refusal:
             return _text(http.HTTPStatus.FORBIDDEN, refusal)
+        # The page is changed, which is simple where it is not compressed.
+        if 'Accept-Encoding' in request.headers:
+            del request.headers['Accept-Encoding']
         response: Response | None = serve(connection, request)
         if response is not None:
             _add_head(response)
@@ -192,20 +193,10 @@ class Gate:
 def _add_head(response: Response) -> None:
     """Put title, names, keys and sizes for fingers into viser's page."""
     if 'text/html' in response.headers.get('Content-Type', ''):
-        zipped = response.headers.get('Content-Encoding') == 'gzip'
-        response.body = _with_head(bytes(response.body or b''), zipped)
-        if 'Content-Length' in response.headers:
-            del response.headers['Content-Length']
-            response.headers['Content-Length'] = str(len(response.body))
-
-
-@functools.lru_cache(maxsize=4)
-def _with_head(body: bytes, zipped: bool) -> bytes:
-    """Return viser's page with head.html in place of its title."""
-    page = gzip.decompress(body) if zipped else body
-    own = importlib.resources.files(__package__).joinpath('head.html').read_bytes()
-    page = page.replace(b'<title>Viser</title>', own, 1)
-    return gzip.compress(page) if zipped else page
+        own = importlib.resources.files(__package__).joinpath('head.html').read_bytes()
+        response.body = bytes(response.body or b'').replace(b'<title>Viser</title>', own, 1)
+        del response.headers['Content-Length']
+        response.headers['Content-Length'] = str(len(response.body))
 
 
 def _text(status: http.HTTPStatus, text: str) -> Response:

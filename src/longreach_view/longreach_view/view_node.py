@@ -26,13 +26,12 @@ from longreach_tools.bag import Subscriptions
 from longreach_view.drawing import array_of
 from longreach_view.launch_files import Started
 from longreach_view.loop import Source
-from longreach_view.page import ALL, Control, Request
+from longreach_view.page import ALL, TRANSPORT, Control, Request
 from longreach_view.world import Sample, World
 
 _TRIGGER, _ATTACH = 'std_srvs/srv/Trigger', 'longreach_msgs/srv/AttachLoad'
 _VALVES, _NUMBER = 'longreach_msgs/msg/ValveCommand', 'std_msgs/msg/Float64'
 _IMAGE = 'sensor_msgs/msg/Image'
-_TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # Not shown, and of every node.
 _LEFT_OUT = ('/rosout', '/parameter_events')
 # Of these types each message counts, of other topics that are not plotted only the latest.
@@ -186,7 +185,7 @@ class LiveSource(Source):
                 continue
             word = name.rpartition('/')[2]
             label = word.replace('_', ' ').capitalize()
-            if kind == _TRIGGER and word not in _TRANSPORT:
+            if kind == _TRIGGER and word not in TRANSPORT:
                 found.append(Control(name, label, 'button'))
             elif kind == _ATTACH:
                 found.append(Control(name, f'{label} [kg]', 'number', 1.0, 1000.0, _LOAD))
@@ -218,7 +217,7 @@ class LiveSource(Source):
         """Call a service, send a set point, move a valve, restart."""
         if request.name == 'restart' and self._started is not None:
             self._started.restart(request.value)
-        elif request.name in _TRANSPORT:
+        elif request.name in TRANSPORT:
             machines = world.machines if request.machine == ALL else [request.machine]
             for machine in machines:
                 service = f'/{machine}/plant/{request.name}'.replace('//', '/')
