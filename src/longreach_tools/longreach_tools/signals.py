@@ -187,9 +187,8 @@ def column_of(
 def common_times(topics: Iterable[TopicData]) -> np.ndarray:
     """Return the times [ns] that all topics have (n,)."""
     times = {id(one): one.time for one in topics}
-    found = functools.reduce(np.intersect1d, times.values())
     # One topic may repeat a stamp.
-    return found if (found[1:] > found[:-1]).all() else np.unique(found)
+    return np.unique(functools.reduce(np.intersect1d, times.values()))
 
 
 def find_topic(bag: Bag, name: str) -> str:

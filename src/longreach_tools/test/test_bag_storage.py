@@ -613,7 +613,6 @@ def test_info_of_a_bag(tmp_path, capsys):
         (['play', 'bag', '--start-offset', '7'], 'start offset 7 s; the bag has 0.04 s'),
         (['record', '-o', 'bag'], 'bag: exists already'),
         (['record', '-d', '-1', '-o', 'new'], '--duration: -1, allowed: above 0'),
-        (['record', '-a', '/x', '-o', 'new'], '--all together with topics'),
     ],
 )  # fmt: skip
 def test_errors_are_one_line(tmp_path, monkeypatch, capsys, arguments, text):

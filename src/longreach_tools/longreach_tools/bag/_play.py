@@ -46,8 +46,8 @@ _NAP = 0.05
 # publisher detects a match before its subscriber does.
 WAIT_LIMIT, _DELAY, _MATCH_PAUSE = 10.0, 0.5, 0.1
 
-# As fast as possible: after this many messages of a topic, half the depth of its history, the
-# player waits until its reliable subscribers have them; at most this long [s].
+# As fast as possible: after this many messages, half the depth of a history, the player waits
+# until reliable subscribers have them; at most this long [s].
 _BURST = PLAYER_DEPTH // 2
 _BURST_LIMIT = 5.0
 
@@ -193,7 +193,6 @@ class _Player:
     ) -> None:
         self._publishers, self._options = publishers, options
         self._stop, self._say = stop, say
-        self._unacknowledged = dict.fromkeys(publishers, 0)
         self._lag = 0.0
         self.published = 0
 
@@ -230,8 +229,9 @@ class _Player:
                 return
             self._publishers[name].publish(data)
             self.published += 1
-            if rate == 0.0:
-                self._hold_back(name)
+            if rate == 0.0 and self.published % _BURST == 0:
+                # Reliable subscribers must keep up.
+                self._late(_BURST_LIMIT)
         if self._options.loop:
             length = (end - begin) / NANOSECONDS / rate if rate > 0.0 else 0.0
             # A recording with a single time must not be repeated without a pause.
@@ -239,33 +239,23 @@ class _Player:
 
     def finish(self) -> None:
         """Wait until subscribers have received all messages; report deviations."""
-        limit = time.monotonic() + (_STOPPED_LIMIT if self._stop() else _LAST_LIMIT)
-        late = [
-            publisher.topic_name
-            for publisher in self._publishers.values()
-            if not _acknowledged(publisher, max(limit - time.monotonic(), 0.0))
-        ]
-        if late:
+        if late := self._late(_STOPPED_LIMIT if self._stop() else _LAST_LIMIT):
             self._say(f'not all subscribers have received all of {", ".join(late)}')
         if self._lag > _NOTABLE_LAG:
             self._say(f'up to {self._lag:.2f} s late; use a lower rate')
 
-    def _hold_back(self, name: str) -> None:
-        """Let reliable subscribers keep up if messages are published as fast as possible."""
-        self._unacknowledged[name] += 1
-        if self._unacknowledged[name] >= _BURST:
-            _acknowledged(self._publishers[name], _BURST_LIMIT)
-            self._unacknowledged[name] = 0
+    def _late(self, seconds: float) -> list[str]:
+        """Wait for the reliable subscribers; return topics of which some have not all messages."""
+        from rclpy.duration import Duration
+
+        end, late = time.monotonic() + seconds, []
+        for publisher in self._publishers.values():
+            left: Any = Duration(seconds=max(end - time.monotonic(), 0.0))
+            if not publisher.wait_for_all_acked(left):
+                late.append(publisher.topic_name)
+        return late
 
     def _sleep_until(self, due: float) -> None:
         """Sleep until a time of the monotonic clock [s], or until stopped."""
         while (left := due - time.monotonic()) > 0.0 and not self._stop():
             time.sleep(min(left, _NAP))
-
-
-def _acknowledged(publisher: Any, limit: float) -> bool:
-    """Wait at most this long [s] until a publisher's reliable subscribers have all messages."""
-    from rclpy.duration import Duration
-
-    duration: Any = Duration(nanoseconds=int(limit * NANOSECONDS))
-    return bool(publisher.wait_for_all_acked(duration))

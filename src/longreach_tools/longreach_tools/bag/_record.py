@@ -46,8 +46,8 @@ class RecordOptions:
     """Options of a recording."""
 
     output: Path
-    topics: tuple[str, ...] = ()  # absolute names; a part * stands for any part; empty: all
-    everything: bool = False  # hidden topics, /rosout and /parameter_events, too
+    # Absolute names; a part * stands for any part. Empty: all but hidden ones and those of ROS.
+    topics: tuple[str, ...] = ()
     compress: bool = False
     stamps: str = 'receive'  # bag times: 'receive', of arrival, or 'header', the stamps
     duration: float | None = None  # [s]
@@ -57,7 +57,7 @@ class RecordOptions:
         if self.topics:
             return any(PurePosixPath(name).match(topic) for topic in self.topics)
         hidden = any(part.startswith('_') for part in name.split('/'))
-        return self.everything or not (hidden or name in _NOT_BY_DEFAULT)
+        return not (hidden or name in _NOT_BY_DEFAULT)
 
 
 class RecordSummary(NamedTuple):

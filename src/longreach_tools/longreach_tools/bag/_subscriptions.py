@@ -228,24 +228,18 @@ class Subscriptions:
 
     def _open(self, topic: RecordedTopic) -> None:
         """Subscribe with a QoS that is compatible with all publishers."""
-        from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
+        from rclpy.event_handler import SubscriptionEventCallbacks
 
-        def subscribe(callback: Callable[[object], None] | None) -> Any:
-            return self._node.create_subscription(
-                topic.message,
-                topic.name,
-                _never_called,
-                subscription_profile(topic.offers, topic.typename),
-                raw=True,
-                event_callbacks=SubscriptionEventCallbacks(
-                    message_lost=callback, use_default_callbacks=False
-                ),
-            )
-
-        try:
-            topic.subscription = subscribe(_never_called)
-        except UnsupportedEventTypeError:
-            topic.subscription = subscribe(None)
+        topic.subscription = self._node.create_subscription(
+            topic.message,
+            topic.name,
+            _never_called,
+            subscription_profile(topic.offers, topic.typename),
+            raw=True,
+            event_callbacks=SubscriptionEventCallbacks(
+                message_lost=_never_called, use_default_callbacks=False
+            ),
+        )
 
 
 def _never_called(_: object) -> None:

@@ -61,10 +61,10 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         'names',
         nargs='*',
         metavar='TOPIC',
-        help='a part * of a name stands for any, as in */image_raw (default: all topics)',
+        help='a part * of a name stands for any, as in */image_raw (default: all topics but hidden'
+        ' ones, /rosout and /parameter_events)',
     )
     add('--topics', nargs='+', default=[], metavar='TOPIC', help='the same')
-    add('-a', '--all', action='store_true', help='also hidden topics, /rosout and the like')
     add(
         '-o',
         '--out',
@@ -150,12 +150,9 @@ def _record(arguments: argparse.Namespace) -> None:
         checked_name(name, arguments.namespace, patterns=True)
         for name in arguments.names + arguments.topics
     ]
-    if names and arguments.all:
-        raise InputError('--all together with topics; give one of them')
     options = RecordOptions(
         Path(arguments.out or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')),
         tuple(dict.fromkeys(names)),
-        everything=arguments.all,
         compress=arguments.compress,
         stamps=arguments.stamps,
         duration=arguments.duration,

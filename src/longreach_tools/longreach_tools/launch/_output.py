@@ -20,8 +20,6 @@ from typing import IO
 
 from longreach_dynamics.errors import LongreachError
 
-# Longest line [bytes]; a longer one is split, so that memory stays bounded.
-_LONGEST = 1 << 20
 # Bytes that are read at a time; no pipe holds more than the capacity.
 _CHUNK, _CAPACITY = 1 << 16, 1 << 20
 
@@ -113,9 +111,6 @@ class Lines:
             self._loop.remove_reader(self._descriptor)
             return False
         *lines, self._rest = (self._rest + data).split(b'\n')
-        if len(self._rest) >= _LONGEST:
-            lines.append(self._rest)
-            self._rest = b''
         for line in lines:
             self._write(line.removesuffix(b'\r'))
             self.last = line.strip() or self.last
