@@ -1,5 +1,5 @@
 """
-Equations as code: Python, numba, C, CasADi.
+Equations as code: Python, numba, C, CasADi, and as JSON.
 
 Each text stands by itself. Arrays: ``q`` = (theta_1, .., f_11, f_12, ..), ``rates`` its
 derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are by rows.
@@ -8,6 +8,7 @@ derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from string import Template
@@ -17,6 +18,7 @@ import sympy
 from sympy.printing.c import C99CodePrinter
 from sympy.printing.pycode import PythonCodePrinter
 
+from longreach_dynamics.errors import InputError
 from longreach_symbolic.equations import Definition, Equations
 
 _SOURCE = 'Yu and Chen (2019), doi:10.1155/2019/5627271'
@@ -156,14 +158,16 @@ class Parts(NamedTuple):
 def parts_of(equations: Equations, cse: bool = True) -> Parts:
     """Return the functions of a text; ``cse`` as of :func:`assignments`."""
 
-    def part(results: Sequence[Any]) -> Assignments:
-        return assignments(equations, results, cse)
+    def part(*matrices: Any) -> Assignments:
+        return assignments(equations, [entry for m in matrices for entry in m], cse)
 
     return Parts(
-        equations=part(entries(equations)),
+        equations=part(
+            equations.mass_matrix, equations.velocity_terms, equations.gravity_and_stiffness
+        ),
         potential=part([equations.potential_energy]),
-        positions=part(list(equations.positions)),
-        force_map=part(list(equations.force_map)),
+        positions=part(equations.positions),
+        force_map=part(equations.force_map),
     )
 
 
@@ -400,12 +404,13 @@ $force_map
 def _python_text(
     text: str,
     equations: Equations,
+    cse: bool,
     parts: Parts | None,
     imports: str,
     force_map: str = 'found',
 ) -> str:
     """Return a template with what depends on equations; ``force_map`` is its variable there."""
-    parts = parts or parts_of(equations)
+    parts = parts or parts_of(equations, cse)
     model = equations.model
     size, n = len(equations.coordinates), model.count
 
@@ -429,23 +434,23 @@ def _python_text(
     )
 
 
-def as_python(equations: Equations, parts: Parts | None = None) -> str:
+def as_python(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module that needs NumPy: equations, accelerations, energies and positions."""
     imports = 'from math import cos, pi, sin\n\nimport numpy as np'
-    return _python_text(_PYTHON, equations, parts, imports)
+    return _python_text(_PYTHON, equations, cse, parts, imports)
 
 
-def as_numba(equations: Equations, parts: Parts | None = None) -> str:
+def as_numba(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module of functions compiled by numba that fill arrays."""
     imports = 'from math import cos, pi, sin\n\nimport numpy as np\nfrom numba import njit'
-    return _python_text(_NUMBA, equations, parts, imports)
+    return _python_text(_NUMBA, equations, cse, parts, imports)
 
 
-def as_casadi(equations: Equations, parts: Parts | None = None) -> str:
+def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module of Python that builds a function of CasADi."""
     casadi = 'from casadi import SX, Function, cos, sin'
     imports = f'from math import pi\n\nimport numpy as np\n{casadi}'
-    return _python_text(_CASADI, equations, parts, imports, 'force_map')
+    return _python_text(_CASADI, equations, cse, parts, imports, 'force_map')
 
 
 # --- C --------------------------------------------------------------------------------------
@@ -473,13 +478,20 @@ def _c_function(head: str, arguments: Sequence[str], body: Iterable[str]) -> lis
     return ['', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
 
 
-def as_c(equations: Equations, parts: Parts | None = None, name: str = 'links') -> tuple[str, str]:
+def as_c(
+    equations: Equations, cse: bool = True, parts: Parts | None = None, name: str = 'links'
+) -> tuple[str, str]:
     """
     Return a header and a source of C99 that need math.h only; matrices are by rows.
 
     ``name`` begins all names that other files see; the source includes ``name.h``.
     """
-    parts = parts or parts_of(equations)
+    if not re.fullmatch(r'[A-Za-z][A-Za-z0-9_]*', name):
+        raise InputError(
+            f'name = {name!r}, allowed: letters, digits and _, a letter first; it begins the'
+            ' names of functions in C'
+        )
+    parts = parts or parts_of(equations, cse)
     model = equations.model
     n, size, parameters = model.count, len(equations.coordinates), model.parameters
     big, guard = name.upper(), f'{name.upper()}_H'
@@ -534,7 +546,46 @@ def as_c(equations: Equations, parts: Parts | None = None, name: str = 'links') 
     return '\n'.join(header), '\n'.join([*source, ''])
 
 
-def as_single_c(equations: Equations, parts: Parts | None = None) -> str:
+def as_single_c(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return header and source of :func:`as_c` as one text."""
-    header, source = as_c(equations, parts)
+    header, source = as_c(equations, cse, parts)
     return header + source.partition('\n')[2]
+
+
+# --- JSON -----------------------------------------------------------------------------------
+
+
+def as_json(equations: Equations, cse: bool = True) -> str:
+    """Return the expressions as texts that sympy.sympify reads, with symbols and counts."""
+    model = equations.model
+    code = assignments(
+        equations,
+        [*entries(equations), *equations.force_map, equations.potential_energy],
+        cse,
+    )
+    size, n = len(equations.coordinates), model.count
+    results = iter(map(str, code.results))
+    found = {
+        'description': '\n'.join(description(equations)),
+        'links': n,
+        'modes': model.modes,
+        'basis': model.links.basis,
+        'gravity_on_deflection': model.links.gravity_on_deflection,
+        'form': equations.form,
+        'as_printed': equations.as_printed,
+        'coordinates': [s.name for s in equations.coordinates],
+        'rates': [s.name for s in equations.rates],
+        'parameters': [
+            {'name': p.name, 'unit': p.unit, 'meaning': p.meaning}
+            | ({'value': p.value} if model.has_values else {})
+            for p in model.parameters
+        ],
+        'definitions': [[name, str(value)] for name, value in code.locals],
+        'mass_matrix': [[next(results) for _ in range(size)] for _ in range(size)],
+        'velocity_terms': [next(results) for _ in range(size)],
+        'gravity_and_stiffness': [next(results) for _ in range(size)],
+        'force_map': [[next(results) for _ in range(n)] for _ in range(size)],
+        'potential_energy': next(results),
+        'operations': code.operations,
+    }
+    return json.dumps(found, indent=1, allow_nan=False) + '\n'

@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ from longreach_tools.output import (
 SUMMARY = 'equations of motion of flexible links as formulas and code (Yu and Chen 2019)'
 
 FORMS = ('reduced', 'trace')
-FORMATS = ('latex', 'python', 'numba', 'c', 'casadi', 'fmu')
+FORMATS = ('latex', 'markdown', 'python', 'numba', 'c', 'casadi', 'json', 'fmu')
+# Written out, longer texts are of no use: 10 MB and more.
+_MOST_OPERATIONS = 300_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +77,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar='FILE',
         type=Path,
         help='default: stdout; NAME.c gets a header NAME.h, and functions NAME_equations, ...',
+    )
+    generate.add_argument(
+        '--cse',
+        choices=('on', 'off'),
+        default='on',
+        help='abbreviate what stands more than once; off: write everything out (default: on)',
     )
     generate.set_defaults(run=_generate)
 
@@ -171,44 +180,67 @@ def _generate(options: argparse.Namespace) -> None:
     """Write the equations in a language."""
     if options.format == 'fmu' and None in (options.file, options.out):
         raise InputError('--format fmu needs --file with the numbers of the links, and --out')
-    model, header = _model(options), _header_of(options)
+    model = _model(options)
     check_output(csv=options.out)
-    check_places({'--out': options.out, 'the header of --out': header}, [options.file])
+    check_places(
+        {'--out': options.out, 'the header of --out': _header_of(options)}, [options.file]
+    )
+    started = time.perf_counter()
+    _tell(f'loading SymPy ({model.count} links)')
     from longreach_symbolic import code, latex
     from longreach_symbolic.generated import derive
 
+    loaded = time.perf_counter()
+    _tell(f'deriving the {options.form} form')
     equations = derive(model, options.form, options.as_printed)
-    parts = code.parts_of(equations)
-    text = ''
-    if options.format == 'latex':
-        text = latex.as_latex(equations)
-    elif header is not None:
-        declarations, text = code.as_c(equations, parts, header.stem)
-        with writing(header) as path:
-            path.write_text(declarations, encoding='utf-8')
-    elif options.format != 'fmu':
-        writers = {
-            'python': code.as_python,
-            'numba': code.as_numba,
-            'c': code.as_single_c,
-            'casadi': code.as_casadi,
-        }
-        text = writers[options.format](equations, parts)
+    results = code.entries(equations)
+    written_out = code.operations(results, equations.definitions)
+    if options.cse == 'off':
+        if written_out > _MOST_OPERATIONS:
+            raise InputError(
+                f'written out, the equations have {written_out} operations, allowed:'
+                f' {_MOST_OPERATIONS}; take --cse on, or --form reduced'
+            )
+        equations = derive(model, options.form, options.as_printed, abbreviated=())
+    derived = time.perf_counter()
+    _tell(f'writing {options.format}')
+    cse = options.cse == 'on'
+    parts = code.parts_of(equations, cse)
+    writers: dict[str, Callable[[], str]] = {
+        'latex': lambda: latex.as_latex(equations, cse),
+        'markdown': lambda: latex.as_markdown(equations, cse),
+        'python': lambda: code.as_python(equations, cse, parts),
+        'numba': lambda: code.as_numba(equations, cse, parts),
+        'c': lambda: code.as_single_c(equations, cse, parts),
+        'casadi': lambda: code.as_casadi(equations, cse, parts),
+        'json': lambda: code.as_json(equations, cse),
+    }
+    header = _header_of(options)
+    if header is not None:
+        declarations, text = code.as_c(equations, cse, parts, header.stem)
+    else:
+        text = '' if options.format == 'fmu' else writers[options.format]()
+    shared = parts.equations.operations
+    _tell('')
     if options.out is None:
         print(text, end='')
     else:
+        if header is not None:
+            with writing(header) as path:
+                path.write_text(declarations, encoding='utf-8')
         with writing(options.out) as path:
             if options.format == 'fmu':
                 from longreach_symbolic.fmu import write_links_fmu
 
-                write_links_fmu(path, equations)
+                write_links_fmu(path, equations, cse)
             else:
                 path.write_text(text, encoding='utf-8')
-    written_out = code.operations(code.entries(equations), equations.definitions)
+    after = f', {shared} after elimination of common subexpressions' if cse else ''
     print(
         f'{model.count} links, {len(equations.coordinates)} coordinates, {options.form} form:'
-        f' {written_out} operations written out, {parts.equations.operations} after elimination of'
-        ' common subexpressions',
+        f' {written_out if cse else shared} operations written out{after}; derived in'
+        f' {derived - loaded:.2f} s, written in {time.perf_counter() - derived:.2f} s, SymPy'
+        f' loaded in {loaded - started:.2f} s',
         file=sys.stderr,
     )
 
@@ -224,6 +256,12 @@ def _header_of(options: argparse.Namespace) -> Path | None:
             ' begin with this name; such as my_arm.c'
         )
     return Path(options.out.with_suffix('.h'))
+
+
+def _tell(what: str) -> None:
+    """Show what is done, on a terminal; an empty text removes the line."""
+    if sys.stderr.isatty():
+        print(f'\r\033[K{what}', end=' ...' if what else '', file=sys.stderr, flush=True)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -258,6 +296,7 @@ def _growth(options: argparse.Namespace) -> None:
     derive(symbolic_model(1))
     rows = []
     for count in range(1, options.links + 1):
+        _tell(f'{count} links')
         clear_cache()
         started = time.process_time()
         equations = derive(symbolic_model(count))
@@ -273,6 +312,7 @@ def _growth(options: argparse.Namespace) -> None:
                 'operations': parts.equations.operations,
             }
         )
+    _tell('')
     if options.plot is not None:
         from longreach_symbolic.figures import plot_growth
 

@@ -68,8 +68,13 @@ static int model_outputs(const double *x, const double *u, const double *p, doub
 """
 
 
-def write_links_fmu(file: str | Path, equations: Any) -> None:
+def write_links_fmu(file: str | Path, equations: Any, cse: bool = True) -> None:
     """Write the FMU of equations; symbols become parameters, and must have values."""
+    write_fmu(file, links_fmu(equations, cse))
+
+
+def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
+    """Return the FMU of equations: torques in; angles, deflections and ends out."""
     model = equations.model
     if not model.has_values:
         raise InputError(
@@ -93,9 +98,7 @@ def write_links_fmu(file: str | Path, equations: Any) -> None:
         for name, p in zip(names, model.quantities, strict=True)
         if p.is_symbol
     ]
-    # Of straight links and motors without torque.
-    rates = modal_eigenvalues(links, [0.0] * model.count, Joints(0.0, 0.0))
-    found = FmuModel(
+    return FmuModel(
         name='links',
         description=f'{model.count} flexible links in a vertical plane, {links.basis} functions',
         states=tuple(states),
@@ -109,7 +112,12 @@ def write_links_fmu(file: str | Path, equations: Any) -> None:
             ),
         ),
         parameters=tuple(parameters),
-        code=as_single_c(equations) + _CODE,
-        step=rk4_step(float(np.abs(rates).max())),
+        code=as_single_c(equations, cse) + _CODE,
+        step=_step(links),
     )
-    write_fmu(file, found)
+
+
+def _step(links: Links) -> float:
+    """Return a step of RK4 [s] for straight links and motors without torque."""
+    rest = [0.0] * len(links.links)
+    return rk4_step(float(np.abs(modal_eigenvalues(links, rest, Joints(0.0, 0.0))).max()))

@@ -53,12 +53,12 @@ class Evaluation(NamedTuple):
     force_map: np.ndarray  # (n, N)
 
 
-def derive(model: Model, form: str = 'reduced', as_printed: bool = False) -> Any:
+def derive(model: Model, form: str = 'reduced', as_printed: bool = False, **options: Any) -> Any:
     """Return the Equations of a model, ``form`` 'reduced' or 'trace'."""
     from longreach_symbolic.equations import reduced
     from longreach_symbolic.trace import trace
 
-    return {'reduced': reduced, 'trace': trace}[form](model, as_printed)
+    return {'reduced': reduced, 'trace': trace}[form](model, as_printed, **options)
 
 
 def evaluate(
@@ -82,12 +82,11 @@ def evaluator(
     links: Links, form: str = 'reduced', as_printed: bool = False
 ) -> Callable[[np.ndarray, np.ndarray], Evaluation]:
     """Return the function of :func:`evaluate` for arrays q and rates, to call more than once."""
-    from longreach_symbolic.code import as_python, parts_of
+    from longreach_symbolic.code import as_python
 
     equations = derive(model_of(links, 'none'), form, as_printed)
     namespace: dict[str, Any] = {}
-    text = as_python(equations, parts_of(equations, cse=False))
-    exec(compile(text, '<links>', 'exec'), namespace)
+    exec(compile(as_python(equations, cse=False), '<links>', 'exec'), namespace)
     # Adding 0 makes 0 of -0.
     return lambda q, rates: Evaluation(*(p + 0.0 for p in namespace['equations'](q, rates)))
 

@@ -1,5 +1,5 @@
 """
-Equations as formulas: LaTeX.
+Equations as formulas: LaTeX and Markdown.
 
 The matrices are those of the paper's (33): M with the blocks M_theta,theta, M_theta,f and M_ff,
 the velocity terms H, gravity C and stiffness K, forces F. Abbreviations stand before them.
@@ -59,7 +59,7 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
         return rf'{mantissa} \cdot 10^{{{int(exponent)}}}' if exponent else mantissa
 
 
-def as_latex(equations: Equations) -> str:
+def as_latex(equations: Equations, cse: bool = True) -> str:
     """Return a document of LaTeX that needs amsmath only."""
     lines = [
         *(f'% {line}'.rstrip() for line in description(equations)),
@@ -70,7 +70,7 @@ def as_latex(equations: Equations) -> str:
         r'\begin{document}',
         r'\raggedright',
     ]
-    for block in _blocks(equations):
+    for block in _blocks(equations, cse):
         if block.formulas:
             lines += [r'\begin{align*}', ' \\\\\n'.join(block.formulas), r'\end{align*}']
         else:
@@ -78,9 +78,21 @@ def as_latex(equations: Equations) -> str:
     return '\n'.join([*lines, r'\end{document}']) + '\n'
 
 
-def _blocks(equations: Equations) -> Iterator[_Block]:
+def as_markdown(equations: Equations, cse: bool = True) -> str:
+    """Return the formulas as Markdown with LaTeX between dollar signs."""
+    lines = ['# Equations of motion', '', '```', *description(equations), '```', '']
+    for block in _blocks(equations, cse):
+        if block.formulas:
+            inner = ' \\\\\n'.join(block.formulas)
+            lines += ['', '$$', r'\begin{aligned}', inner, r'\end{aligned}', '$$', '']
+        else:
+            lines.append(block.text)
+    return '\n'.join(lines).rstrip() + '\n'
+
+
+def _blocks(equations: Equations, cse: bool) -> Iterator[_Block]:
     """Yield what a document consists of."""
-    if equations.form == 'reduced':
+    if cse and equations.form == 'reduced':
         kinds = _ABBREVIATED | (_OF_MANY if equations.model.count >= _MANY else set())
         equations = reduced(equations.model, equations.as_printed, kinds)
     printer = _Printer({'symbol_names': _names(equations), 'mul_symbol': None})

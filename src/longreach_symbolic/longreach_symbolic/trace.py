@@ -8,7 +8,7 @@ lumped masses. The lost signs of (16) and the missing factors of the appendix ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import sympy
@@ -30,9 +30,13 @@ _Q = sympy.Matrix([[0, -1, 0], [1, 0, 0], [0, 0, 0]])
 _ZERO = sympy.Integer(0)
 
 
-def trace(model: Model, as_printed: bool = False) -> Equations:
+def trace(
+    model: Model,
+    as_printed: bool = False,
+    abbreviated: Container[str] | None = None,
+) -> Equations:
     """Derive the equations in the paper's form; parameters as of :func:`equations.reduced`."""
-    namer = Namer(model, None)
+    namer = Namer(model, abbreviated)
     n, s = model.count, model.modes
     links = [coefficients(model, i + 1, namer) for i in range(n)]
     gravity = rounded(number_or_symbol(model.quantities[0]))

@@ -1,8 +1,9 @@
-"""Generated Python, numba, C and CasADi equal the second derivation."""
+"""Generated Python, numba, C, CasADi and JSON equal the second derivation."""
 
 import ctypes
 import functools
 import importlib
+import json
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,8 @@ import pytest
 import sympy
 from links_reference import arrays, assert_equal, random_links, random_state, reference
 
+from longreach_dynamics.errors import InputError
 from longreach_symbolic import code
-from longreach_symbolic.equations import reduced
 from longreach_symbolic.generated import derive
 from longreach_symbolic.links import model_of, symbolic_model
 
@@ -62,7 +63,7 @@ def room(size, count):
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES)
 def test_python(count, modes, basis, symbols, cse):
     links, equations, _ = case(count, modes, basis, symbols)
-    module = executed(code.as_python(equations, code.parts_of(equations, cse)))
+    module = executed(code.as_python(equations, cse))
     state = random_state(links)
     q, rates = arrays(state)
     wanted = reference(links, state)
@@ -83,9 +84,9 @@ def test_python(count, modes, basis, symbols, cse):
 
 def test_everything_written_out():
     model = model_of(random_links(2), 'all')
-    equations = reduced(model, abbreviated=())
+    equations = derive(model, abbreviated=())
     assert not equations.definitions
-    module = executed(code.as_python(equations, code.parts_of(equations, cse=False)))
+    module = executed(code.as_python(equations, cse=False))
     state = random_state(model.links)
     assert_equal(module['equations'](*arrays(state)), reference(model.links, state)[:4])
 
@@ -170,6 +171,8 @@ def test_c_of_two_models_in_one_program(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert subprocess.check_output([str(tmp_path / 'run')], text=True) == printed
+    with pytest.raises(InputError, match="name = '2 arms', allowed: letters, digits and _"):
+        code.as_c(equations, name='2 arms')
 
 
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES[:3])
@@ -181,6 +184,31 @@ def test_casadi(count, modes, basis):
     found = [part.full() for part in function(*arrays(state), values)]
     found[1], found[2] = found[1].ravel(), found[2].ravel()
     assert_equal(found, reference(links, state)[:4])
+
+
+@pytest.mark.parametrize('cse', [True, False])
+def test_json(cse):
+    links, equations, values = case(2, 2, 'sine')
+    found = json.loads(code.as_json(equations, cse))
+    state = random_state(links)
+    q, rates = arrays(state)
+    known = dict(zip(found['coordinates'], q, strict=True))
+    known |= dict(zip(found['rates'], rates, strict=True))
+    known |= {p['name']: p['value'] for p in found['parameters']}
+    assert [p['value'] for p in found['parameters']] == list(values)
+
+    def value(text):
+        return float(sympy.sympify(text, locals=dict(known)))
+
+    for name, text in found['definitions']:
+        known[name] = value(text)
+    wanted = reference(links, state)
+    matrix = [[value(text) for text in row] for row in found['mass_matrix']]
+    terms = [[value(text) for text in found[name]]
+             for name in ('velocity_terms', 'gravity_and_stiffness')]  # fmt: skip
+    force = [[value(text) for text in row] for row in found['force_map']]
+    assert_equal((np.array(matrix), *map(np.array, terms), np.array(force)), wanted[:4])
+    assert value(found['potential_energy']) == pytest.approx(wanted[4], rel=1e-12)
 
 
 def test_operations_are_counted_as_they_stand():
@@ -195,6 +223,6 @@ def test_elimination_leaves_a_few_percent_of_the_operations():
     equations = derive(symbolic_model(4))
     results = code.entries(equations)
     written = code.operations(results, equations.definitions)
-    out = reduced(symbolic_model(4), abbreviated=())
+    out = derive(symbolic_model(4), abbreviated=())
     assert written == pytest.approx(code.operations(code.entries(out)), rel=0.1)
     assert code.assignments(equations, results, cse=True).operations < 0.1 * written

@@ -31,7 +31,7 @@ STATE = {
     'f': [0.01, 0.0, -0.01, 0.0],
     'f_rate': [0.0, 0.1, 0.2, 0.0],
 }
-FORMATS = ('latex', 'python', 'numba', 'c', 'casadi')
+FORMATS = ('latex', 'markdown', 'python', 'numba', 'c', 'casadi', 'json')
 
 
 def written(directory, links=LINKS, state=STATE):
@@ -85,20 +85,20 @@ def test_generate(capsys, tmp_path, form):
 
 
 def test_generate_prints(capsys, tmp_path):
-    words = ('generate', '--file', written(tmp_path)[0], '--links', 2, '--format', 'python')
-    assert 'PARAMETERS = ()' in symbolic(capsys, *words).out
+    words = ('generate', '--file', written(tmp_path)[0], '--links', 2, '--format', 'json')
+    found = symbolic(capsys, *words, '--cse', 'off').json
+    assert (found['parameters'], found['definitions']) == ([], [])
     symbolic(capsys, *words, '--modes', 2).refused('--modes goes without --file; put modes into')
 
 
 def test_generate_with_some_symbols(capsys, tmp_path):
     links = {**LINKS, 'symbols': ['gravity']}
     links['links'] = [LINK, {**LINK, 'symbols': ['mass', 'lumped_place']}]
-    given = ('generate', '--file', written(tmp_path, links)[0], '--format', 'python')
+    given = ('generate', '--file', written(tmp_path, links)[0], '--format', 'json')
 
     def parameters(*words):
-        found = {}
-        exec(symbolic(capsys, *given, *words).out, found)
-        return dict(zip(found['PARAMETERS'], found['DEFAULTS'], strict=True))
+        found = symbolic(capsys, *given, *words).json
+        return {p['name']: p['value'] for p in found['parameters']}
 
     assert parameters() == {'g': 9.81, 'm_2': 0.374, 'mu_2': 0.0}
     assert len(parameters('--symbols', 'all')) == 11
@@ -112,6 +112,7 @@ def test_generate_with_some_symbols(capsys, tmp_path):
         (('--links', 30), 'links = 30, allowed: 1 to 12 links; closed forms of more'),
         (('--links', 2, '--symbols', 'none'), '--symbols none needs the numbers of a --file'),
         ((), 'neither --links nor --file is given'),
+        (('--links', 5, '--form', 'trace', '--cse', 'off'), 'operations, allowed: 300000'),
         (('--links', 2, '--out', 'my arm.c'), 'such as my_arm.c'),
     ],
 )

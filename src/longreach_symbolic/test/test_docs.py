@@ -86,7 +86,7 @@ def test_c_equals_python(tmp_path, monkeypatch):
     assert gravity == pytest.approx(wanted, rel=1e-11)
 
 
-@pytest.mark.parametrize(('name', 'text'), [('numba', '['), ('SymPy', "'mu_2'")])
+@pytest.mark.parametrize(('name', 'text'), [('numba', '['), ('JSON', 'f_21'), ('SymPy', "'mu_2'")])
 def test_example_prints(name, text, tmp_path, monkeypatch):
     assert text in run_example(name, tmp_path, monkeypatch)
 

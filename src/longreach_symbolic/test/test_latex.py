@@ -11,7 +11,7 @@ from links_reference import random_links
 from matplotlib.mathtext import MathTextParser
 
 from longreach_symbolic.generated import derive
-from longreach_symbolic.latex import as_latex
+from longreach_symbolic.latex import as_latex, as_markdown
 from longreach_symbolic.links import model_of, symbolic_model
 
 # Characters of the appendix of the paper, (A.1) to (A.10), in the style of the generated formulas.
@@ -66,8 +66,11 @@ def test_latex_compiles_and_fits_the_page(tmp_path, name):
 
 @pytest.mark.slow
 @needs_latex
-def test_the_trace_form_compiles(tmp_path):
-    typeset(as_latex(derive(symbolic_model(2), 'trace')), tmp_path)
+@pytest.mark.parametrize('words', [('trace', True), ('trace', False), ('reduced', False)])
+def test_other_forms_compile(tmp_path, words):
+    form, cse = words
+    options = {} if cse else {'abbreviated': ()}
+    typeset(as_latex(derive(symbolic_model(2), form, **options), cse), tmp_path)
 
 
 def aligned(text):
@@ -113,3 +116,11 @@ def test_two_links_take_at_most_twice_the_length_of_the_appendix():
     for model in (anywhere, at_the_end):
         formulas = ''.join(aligned(as_latex(derive(model))))
         assert len(re.sub(r'\s', '', formulas)) <= 2 * APPENDIX
+
+
+def test_markdown_has_the_same_formulas():
+    equations = derive(symbolic_model(2))
+    latex, markdown = as_latex(equations), as_markdown(equations)
+    assert aligned(latex)[0] in markdown
+    assert markdown.count('$$') == 2 * latex.count(r'\begin{align*}')
+    assert 'length of link 1 [m]' in markdown
