@@ -38,7 +38,8 @@ def test_of_a_long_recording_nothing_is_forgotten():
     sightings, images = seen(0.0, duration=0.1), 20_001
     for k in range(images):
         one = {'left': {NAMES[0]: seen_at(100.0, 100.0)}}
-        sightings.add(RigFrame(1.0 + k, math.nan, one, {}))
+        at = dict.fromkeys(one, 1.0 + k)
+        sightings.add(RigFrame(1.0 + k, math.nan, one, {}, times=at))
     times = sightings.table('left', NAMES[0])[:, 0]
     assert (len(times), times[0]) == (images + 3, 0.0)
 

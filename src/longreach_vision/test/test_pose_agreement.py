@@ -159,7 +159,8 @@ def test_a_marker_beside_the_plane_is_so_in_all_images():
                     name: dataclasses.replace(seen_at(*uv), covariance=0.02**2 * np.eye(2))
                     for name, uv in zip('abcd', pixels, strict=True)
                 }
-            seen.add(RigFrame(k / RATE, 0.0, observations, {}))
+            at = dict.fromkeys(observations, k / RATE)
+            seen.add(RigFrame(k / RATE, 0.0, observations, {}, times=at))
         new = refine_pose(seen, 'right', deviation, -math.inf).pose
         error = pose_error(new, exact['right'].pose)
         squares.append(error @ np.linalg.solve(new.covariance, error) / 6.0)

@@ -136,13 +136,6 @@ class RigFrame:
     bodies: dict[str, BodyEstimate] = dataclasses.field(default_factory=dict)
     times: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Fill in the times of one camera or two."""
-        if not self.times:
-            gap = self.gap if math.isfinite(self.gap) else 0.0
-            both = zip(self.observations, (self.time, self.time + gap), strict=False)
-            object.__setattr__(self, 'times', dict(both))
-
     @property
     def disagreements(self) -> dict[tuple[str, str, str], Location]:
         """Points triangulated by two cameras that both TRACK the marker: marker, both cameras."""
