@@ -132,18 +132,8 @@ def near_names(name: str, known: Iterable[str], most: int = 5) -> str:
 
 def _no_field(message: Any, field: str) -> InputError:
     """Return the error for a field that a message does not have."""
-    known = numeric_fields(message)
-    return InputError(
-        f'{field}: no numeric field of {_type_name(message)}'
-        + (f'; similar: {near_names(field, known)}' if known else ', which has none')
-    )
-
-
-def _type_name(message: Any) -> str:
-    """Return the name of a message's type such as ``std_msgs/msg/Float64``."""
-    kind = type(message)
-    known = getattr(kind, '__msgtype__', None)
-    return known or f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
+    similar = near_names(field, numeric_fields(message)) or 'none, it has no numbers'
+    return InputError(f'{field}: no numeric field of {type(message).__name__}; similar: {similar}')
 
 
 @functools.lru_cache(maxsize=4096)
@@ -162,11 +152,9 @@ def _steps(field: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(steps)
 
 
-def _fields(message: object) -> tuple[str, ...]:
+def _fields(message: Any) -> tuple[str, ...]:
     """Return the names of the fields of a message without header; empty for other objects."""
-    kind: Any = type(message)
-    known: tuple[str, ...] = _fields_of(kind)
-    return known
+    return _fields_of(type(message))
 
 
 @functools.cache

@@ -200,10 +200,9 @@ def find_topic(bag: Bag, name: str) -> str:
         return ends[0]
     if ends:
         raise InputError(f'{bag.path}: several topics {name}: {", ".join(ends)}; give one in full')
-    if not bag.topics:
-        raise InputError(f'{bag.path}: no topics: an empty recording')
+    similar = near_names(name, bag.topics) or 'none, it is an empty recording'
     raise InputError(
-        f'{bag.path}: no topic {absolute_name(name)}; similar: {near_names(name, bag.topics)}; '
+        f'{bag.path}: no topic {absolute_name(name)}; similar: {similar}; '
         f'longreach plot {bag.path} --list shows all'
     )
 

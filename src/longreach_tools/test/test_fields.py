@@ -122,7 +122,7 @@ def test_an_entry_that_one_message_lacks_is_unknown(field):
 @pytest.mark.parametrize(
     ('field', 'text'),
     [
-        ('postion[a]', r'no numeric field of sensor_msgs/msg/JointState; similar: position\[a\]'),
+        ('postion[a]', r'no numeric field of JointState; similar: position\[a\]'),
         ('name[0]', 'no numeric field'),
         ('position[a].x', 'no numeric field'),
         ('position[', r"field 'position\[', allowed"),

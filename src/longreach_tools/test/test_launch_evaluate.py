@@ -295,7 +295,7 @@ def test_refused_substitution(text, complaint, evaluate, written):
 
 
 def test_refused_root(evaluate, written, tmp_path):
-    with pytest.raises(InputError, match=r':1: the outermost tag is <robot>; it must be <launch>'):
+    with pytest.raises(InputError, match=r':1: <robot> inside <file> is not .*allowed: launch'):
         evaluate(written('<robot/>'))
     with pytest.raises(InputError, match=r':1: not well-formed XML: no element found'):
         evaluate(written(''))

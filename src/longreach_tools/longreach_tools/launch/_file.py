@@ -26,6 +26,7 @@ _PROCESS = 'name on_exit output respawn respawn_delay respawn_max_retries'
 _ACTIONS = 'arg executable group include let node push_ros_namespace'
 # Required and optional attributes, and children; on actions also if and unless.
 _TAGS = {
+    'file': ('', '', 'launch'),
     'launch': ('', 'version', _ACTIONS),
     'arg': ('name', 'default description', 'choice'),
     'choice': ('value', '', ''),
@@ -90,8 +91,7 @@ def read_launch_file(path: Path) -> Element:
         raise InputError(f'{path}: cannot be read: {error.strerror}') from error
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    # A holder above the root spares the special case of the first element.
-    stack = [Element('', {}, str(path))]
+    stack = [Element('file', {}, str(path))]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         element = _checked(tag, attributes, stack[-1], f'{path}:{parser.CurrentLineNumber}')
@@ -124,9 +124,7 @@ def read_launch_file(path: Path) -> Element:
 
 def _checked(tag: str, attributes: dict[str, str], parent: Element, place: str) -> Element:
     """Return an element whose tag and attributes are allowed below its parent."""
-    allowed = _TAGS[parent.tag][2].split() if parent.tag else ['launch']
-    if not parent.tag and tag != 'launch':
-        raise InputError(f'{place}: the outermost tag is <{tag}>; it must be <launch>')
+    allowed = _TAGS[parent.tag][2].split()
     if tag not in allowed:
         raise InputError(f'{place}: {unknown(f"<{tag}> inside <{parent.tag}>", allowed)}')
     element = Element('include/arg' if parent.tag == 'include' else tag, attributes, place)
