@@ -152,9 +152,10 @@ def _steps(field: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(steps)
 
 
-def _fields(message: Any) -> tuple[str, ...]:
+def _fields(message: object) -> tuple[str, ...]:
     """Return the names of the fields of a message without header; empty for other objects."""
-    return _fields_of(type(message))
+    kind: Any = type(message)
+    return _fields_of(kind)
 
 
 @functools.cache
