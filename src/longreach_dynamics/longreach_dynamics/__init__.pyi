@@ -33,7 +33,6 @@ from longreach_dynamics.machine import closed_loop as closed_loop
 from longreach_dynamics.machine import sample_counts as sample_counts
 from longreach_dynamics.machine import step_count as step_count
 from longreach_dynamics.machine import step_time as step_time
-from longreach_dynamics.parallel import InterruptedSweep as InterruptedSweep
 from longreach_dynamics.parallel import keep_workers as keep_workers
 from longreach_dynamics.parallel import run_jobs as run_jobs
 from longreach_dynamics.parameters import Parameters as Parameters

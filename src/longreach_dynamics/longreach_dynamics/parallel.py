@@ -46,14 +46,6 @@ _GROUP_TIME, _MOST_JOBS, _UNDER_WAY = 0.2, 2000, 3
 _THREADS = ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS')
 
 
-class InterruptedSweep(KeyboardInterrupt):
-    """Ctrl-C during :func:`run_jobs`; ``outcomes`` has None for unfinished jobs."""
-
-    def __init__(self, outcomes: list[Any]) -> None:
-        super().__init__()
-        self.outcomes = outcomes
-
-
 def run_jobs(
     function: Callable[[Job], Outcome],
     jobs: Sequence[Job],
@@ -94,24 +86,17 @@ def run_jobs(
         For less than one process, and for a cluster that does not answer.
     LongreachError
         Without ``lost``, if processes are killed again and again; if the scheduler ends.
-    InterruptedSweep
-        On Ctrl-C, with the outcomes of the finished jobs.
     """
     outcomes: list[Any] = [None] * len(jobs)
     stream = each_outcome(
         function, jobs, len(jobs), processes, progress, cluster=cluster, lost=lost
     )
-    try:
-        # Closed at the end of the block: an interruption may come between two outcomes.
-        with contextlib.closing(stream):
-            for k, outcome in stream:
-                outcomes[k] = outcome
-                if finished is not None:
-                    finished(k, outcome)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not isinstance(unwrapped(error), KeyboardInterrupt):
-            raise
-        raise InterruptedSweep(outcomes) from None
+    # Closed at the end of the block: an interruption may come between two outcomes.
+    with contextlib.closing(stream):
+        for k, outcome in stream:
+            outcomes[k] = outcome
+            if finished is not None:
+                finished(k, outcome)
     return outcomes
 
 
@@ -140,14 +125,18 @@ def each_outcome(
         stream = _in_processes(function, _Supply(jobs, count), processes)
     # None for tqdm: only on a terminal.
     hidden = None if progress is None else not progress
-    with contextlib.closing(stream), tqdm(total=count, disable=hidden, unit='run') as bar:
-        for k, outcome in stream:
-            if isinstance(outcome, _Lost):
-                if lost is None:
-                    raise LongreachError(outcome.message)
-                outcome = lost(outcome.message)
-            yield k, outcome
-            bar.update()
+    try:
+        with contextlib.closing(stream), tqdm(total=count, disable=hidden, unit='run') as bar:
+            for k, outcome in stream:
+                if isinstance(outcome, _Lost):
+                    if lost is None:
+                        raise LongreachError(outcome.message)
+                    outcome = lost(outcome.message)
+                yield k, outcome
+                bar.update()
+    except SystemError as error:
+        # Such as Ctrl-C during compiled code.
+        raise unwrapped(error) from None
 
 
 class _Supply:

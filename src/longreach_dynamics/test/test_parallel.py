@@ -16,7 +16,7 @@ import pytest
 
 from longreach_dynamics import parallel
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parallel import InterruptedSweep, each_outcome, keep_workers, run_jobs
+from longreach_dynamics.parallel import each_outcome, keep_workers, run_jobs
 
 
 def square(number):
@@ -80,9 +80,9 @@ def test_interruption_keeps_what_is_done(monkeypatch, processes, wrapped):
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(parallel, 'tqdm', Bar)
-    with pytest.raises(InterruptedSweep) as caught:
-        run_jobs(square, range(6), processes)
-    done = {k: found for k, found in enumerate(caught.value.outcomes) if found is not None}
+    done = {}
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(square, range(6), processes, finished=lambda k, found: done.update({k: found}))
     assert len(done) == 2
     assert all(found == k * k for k, found in done.items())
 

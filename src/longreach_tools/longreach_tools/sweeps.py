@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError, unwrapped
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import each_outcome
 from longreach_tools.arguments import allow_lists, count, finite, names, seed
 from longreach_tools.options import add_results, add_workers
@@ -380,24 +380,20 @@ def run_sweep(
             cluster=arguments.cluster,
             lost=lost,
         )
-        try:
-            # Closed at the end of the block: an interruption may come between two outcomes.
-            with contextlib.closing(stream):
-                for number, one in stream:
-                    k = int(left[number])
-                    if len(one.numbers) != len(units):
-                        raise InputError(
-                            f'measure returns {len(one.numbers)} values, allowed: one for each of'
-                            f' the results {", ".join(units)}'
-                        )
-                    # The next sweep with this folder tries again what was killed.
-                    if results is None or one.killed:
-                        found[k] = one
-                    else:
-                        results.add(tuple(design[k].tolist()), one)
-        except (KeyboardInterrupt, SystemError) as error:
-            if not isinstance(unwrapped(error), KeyboardInterrupt):
-                raise
+        # Closed at the end of the block: an interruption may come between two outcomes.
+        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(stream):
+            for number, one in stream:
+                k = int(left[number])
+                if len(one.numbers) != len(units):
+                    raise InputError(
+                        f'measure returns {len(one.numbers)} values, allowed: one for each of the'
+                        f' results {", ".join(units)}'
+                    )
+                # The next sweep with this folder tries again what was killed.
+                if results is None or one.killed:
+                    found[k] = one
+                else:
+                    results.add(tuple(design[k].tolist()), one)
         if results is None and key_of() != key:
             raise InputError(_CHANGED)
         said = _Said(machine, swept)
