@@ -52,7 +52,6 @@ _FUNCTIONS = {
     'or': (2, 2),
     'var': (1, 2),
 }
-_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
 
 
 def unknown(what: str, allowed: Iterable[str]) -> str:
@@ -194,10 +193,8 @@ def _parts(text: str, at: int, stop: str, *, quoted: bool, refuse: str = '') -> 
 
 def _call(text: str, start: int, *, quoted: bool) -> tuple[Call, int]:
     """Read ``$(name argument ...)``."""
-    match = _NAME.match(text, start + 2)
-    if match is None:
-        raise InputError(f'no name after "$(" at column {start + 1}')
-    name, at = match.group(), match.end()
+    name = re.split('[ )]', text[start + 2 :], maxsplit=1)[0]
+    at = start + 2 + len(name)
     if name not in _FUNCTIONS:
         raise InputError(unknown(f'the substitution $({name})', _FUNCTIONS))
     arguments = []
@@ -205,16 +202,12 @@ def _call(text: str, start: int, *, quoted: bool) -> tuple[Call, int]:
         argument, at = _argument(text, at + 1, quoted=quoted)
         arguments.append(argument)
     if not text.startswith(')', at):
-        found = f'{text[at]!r} at column {at + 1}' if at < len(text) else 'the end'
-        raise InputError(
-            f'"$({name}" at column {start + 1} is not closed: expected ")", found {found}'
-        )
+        raise InputError(f'"$({name}" at column {start + 1}: no ")" at column {at + 1}')
     least, most = _FUNCTIONS[name]
     if not least <= len(arguments) <= most:
         raise InputError(
-            f'$({name}) got {len(arguments)} arguments, takes '
-            f'{" or ".join(map(str, range(least, most + 1)))}; '
-            'an argument with spaces needs quotes'
+            f'$({name}) got {len(arguments)} arguments, allowed: {least} to {most};'
+            ' one with spaces needs quotes'
         )
     return Call(name, tuple(arguments)), at + 1
 

@@ -28,9 +28,8 @@ def new_log_directory(environment: Mapping[str, str]) -> Path:
     """Return a path in ROS_LOG_DIR, else ROS_HOME/log, else ~/.ros/log; it is not created here."""
     home = Path(environment.get('ROS_HOME') or '~/.ros') / 'log'
     root = Path(environment.get('ROS_LOG_DIR') or home).expanduser()
-    now = time.time()
-    stamp = time.strftime('%Y-%m-%d-%H-%M-%S', time.localtime(now))
-    return root / f'{stamp}-{int(now % 1 * 1e6):06d}-{os.uname().nodename}-{os.getpid()}'
+    stamp = time.strftime('%Y-%m-%d-%H-%M-%S')
+    return root / f'{stamp}-{os.uname().nodename}-{os.getpid()}'
 
 
 class Output:

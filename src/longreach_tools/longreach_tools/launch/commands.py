@@ -20,10 +20,13 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_node.middleware import check_middleware, limit_discovery
 
-from ._evaluate import ParameterFile, Process, evaluate_launch_file, flag, survey
+from ._evaluate import Argument, ParameterFile, Process, evaluate_launch_file, flag, survey
 from ._packages import find_launch_file
 
 SUMMARY = 'run a launch file'
+
+# Of every launch file, declared or not.
+_NETWORK = Argument('network', 'false', 'include nodes on other computers', ('true', 'false'))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -106,19 +109,15 @@ def _network(given: Mapping[str, str]) -> bool:
 def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str, str]) -> str:
     """Return the list of a launch file's arguments."""
     lines = [f'arguments of {path} (name:=value):']
-    found = survey(path, given, environment)
-    for argument in found.values():
+    declared = survey(path, given, environment)
+    declared.setdefault('network', _NETWORK)
+    for argument in declared.values():
         default = 'required' if argument.default is None else f'default {argument.default!r}'
         lines.append(f'  {argument.name}: {default}')
         if argument.description:
             lines.append(f'      {argument.description}')
         if argument.choices:
             lines.append(f'      allowed: {", ".join(argument.choices)}')
-    if not found:
-        lines = [f'{path} has no arguments']
-    if 'network' not in found:
-        lines.append("and of every launch file:\n  network: default 'false'")
-        lines.append('      true: include nodes on other computers; false: this computer only')
     return '\n'.join(lines)
 
 
