@@ -83,7 +83,11 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     geometry = body.deviation**2 * np.eye(3)
     apart = distance_from_line(points)
     if not apart > body.deviation:
-        return BodyEstimate(body.name, _in_line(names), names)
+        reason = (
+            f'{", ".join(names)} are too near to one line: rotation about it is unknown; track'
+            ' another marker of the body'
+        )
+        return BodyEstimate(body.name, reason, names)
     weights = np.linalg.inv(noises + geometry)
     rotation, translation = _aligned(points, seen)
     # Matrices [p] (n, 3, 3) with [p] w = p x w.
@@ -153,14 +157,6 @@ def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
         elif one.in_plane is not None and one.status == TRACKED and not is_off:
             found.append(_Located(name, one.in_plane, one.cameras, in_plane=True))
     return found
-
-
-def _in_line(names: tuple[str, ...]) -> str:
-    """Return the reason for markers that do not determine the rotation."""
-    return (
-        f'{", ".join(names)} are too near to one line: rotation about it is unknown; track another'
-        ' marker of the body'
-    )
 
 
 def _misfit(

@@ -90,24 +90,10 @@ def lay_out(
     diameter: float, inner: float = 0.5, bright: bool = False, page: str | None = None
 ) -> Sheet:
     """
-    Lay out a sheet with one marker.
+    Lay out a sheet with one marker of a diameter [m]; ``inner`` over outer diameter, 0: a disc.
 
-    Parameters
-    ----------
-    diameter : float
-        Diameter of the outer edge [m].
-    inner : float
-        Inner over outer diameter; 0 for a disc.
-    bright : bool
-        Bright on dark in place of dark on bright.
-    page : str, optional
-        One of PAGES or 'fit', a page of the marker's size; by default the smallest of PAGES that
-            fits, else 'fit'.
-
-    Raises
-    ------
-    InputError
-        For sizes out of range, or a page that is too small.
+    ``page``: one of PAGES or 'fit', a page of the marker's size; by default the smallest of PAGES
+    that fits, else 'fit'.
     """
     if not _SMALLEST <= diameter <= _LARGEST:
         raise InputError(

@@ -98,7 +98,8 @@ class TrackWriter:
     def _add(self, topic: str, kind: str) -> Any:
         """Add a topic of a type."""
         text, _ = self._store.generate_msgdef(kind, ros_version=2)
-        return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [_qos()])
+        # No QoS was offered: players take theirs, reliable and volatile.
+        return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [])
 
     def write(self, frame: RigFrame, stamps: Mapping[str, int], late: bool = False) -> None:
         """Write the results of one image pair."""
@@ -126,32 +127,6 @@ class TrackWriter:
     def _failure(self, error: LongreachError) -> LongreachError:
         """Return the error for a failed write; the output has been deleted."""
         return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
-
-
-def _qos() -> Any:
-    """Return the QoS of the tracker's publishers: reliable, keep last, volatile."""
-    from rosbags.interfaces import (
-        Qos,
-        QosDurability,
-        QosHistory,
-        QosLiveliness,
-        QosReliability,
-        QosTime,
-    )
-
-    # rosbag2 represents an infinite duration by the largest number of nanoseconds.
-    never = QosTime(*divmod(2**63 - 1, _SECOND))
-    return Qos(
-        QosHistory.KEEP_LAST,
-        1000,
-        QosReliability.RELIABLE,
-        QosDurability.VOLATILE,
-        never,
-        never,
-        QosLiveliness.AUTOMATIC,
-        never,
-        False,
-    )
 
 
 # --- reading ---------------------------------------------------------------------------------
