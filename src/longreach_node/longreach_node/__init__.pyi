@@ -32,7 +32,6 @@ from longreach_node.remote import command_valves as command_valves
 from longreach_node.remote import send_trajectory as send_trajectory
 from longreach_node.remote_drive import Driver as Driver
 from longreach_node.remote_drive import Row as Row
-from longreach_node.simulator import SimulatorNode as SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters as CycleParameters
 from longreach_node.simulator_parameters import SimulatorParameters as SimulatorParameters
 from longreach_node.stamps import nanoseconds_of as nanoseconds_of

@@ -1,7 +1,8 @@
-"""The simulator node with a toy machine: a number that grows by its command in every second."""
+"""The plant node with a toy machine: a number that grows by its command in every second."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from simulation_rig import CYCLE, SAFE, Integrator
@@ -18,10 +20,10 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_node import diagnostics, qos, simulator
+from longreach_node import diagnostics, plant_node, qos
 from longreach_node.graph import FinishBarrier, duplicates
-from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode
+from longreach_node.machine_parameters import MachineParameters
+from longreach_node.plant_node import PlantNode
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench, setting
@@ -36,17 +38,48 @@ class Remembering(Integrator):
         return super().advance(state, command, time_, duration)
 
 
-class Toy(SimulatorNode[float, float]):
+class ToySpec:
+    """What a plant asks of its machine's declaration."""
+
+    root_frame, by_hand = 'world', 'toy:=false'
+
+    def load(self, file: str | None, options: Any) -> None:
+        return None
+
+    def rest(self, parameters: None) -> None:
+        return None
+
+    def describe(self, parameters: None, prefix: str) -> str:
+        return ''
+
+
+@dataclasses.dataclass(frozen=True)
+class ToyParameters(SimulatorParameters, MachineParameters):
+    pass
+
+
+class Toy(PlantNode[float, float]):
     """Answers come on ``command`` as the x of a vector."""
 
-    def __init__(self) -> None:
-        super().__init__('toy', safe_command=SAFE)
-        self.integrator = Remembering()
-        parameters = declare(self, SimulatorParameters)
+    spec: Any = ToySpec()
+    settings_type = ToyParameters
+    command_type, command_topic, commanded = Vector3Stamped, 'command', 'the toy'
+    machine: Remembering
+
+    def make_machine(self, scenario: None, settings: ToyParameters) -> tuple[Remembering, float]:
+        return Remembering(), SAFE
+
+    def first_command(self) -> float:
+        return SAFE
+
+    def add_topics(self, settings: ToyParameters) -> None:
         self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)
-        self.take_commands(Vector3Stamped, 'command', 'the toy', 'stop one of them')
-        self.links.append((self._out, self._commands))
-        self.start(self.integrator, parameters)
+
+    def answered(self) -> list[Publisher]:
+        return [self._out]
+
+    def waits(self, scenario: None) -> bool:
+        return True
 
     def publish_outputs(self, nanoseconds: int) -> None:
         message = Vector3Stamped(header=Header(stamp=stamp_of(nanoseconds)))
@@ -87,14 +120,14 @@ class World:
         return [nanoseconds // CYCLE for nanoseconds, _ in self.samples]
 
     def service(self, name: str) -> Trigger.Response:
-        return self.bench.call(Trigger, f'toy/{name}')
+        return self.bench.call(Trigger, f'plant/{name}')
 
     def heard(self, count: int) -> None:
         self.bench.until(lambda: len(self.samples) >= count, f'sample number {count}')
 
 
-LOCKSTEP = setting('toy', lockstep=True, real_time_factor=0.0)
-FREE = setting('toy', real_time_factor=0.0)
+LOCKSTEP = setting('plant', lockstep=True, real_time_factor=0.0)
+FREE = setting('plant', real_time_factor=0.0)
 
 
 # --- parameters --------------------------------------------------------------------------------
@@ -131,12 +164,12 @@ def test_steps_per_sample() -> None:
 
 
 def test_lockstep_counts_steps_and_ends() -> None:
-    with bench(*LOCKSTEP, *setting('toy', step=0.0025, duration=0.5)) as b:
+    with bench(*LOCKSTEP, *setting('plant', step=0.0025, duration=0.5)) as b:
         world = World(b)
         b.until(world.toy.done.done, 'end')
         b.until(lambda: len(world.samples) == 51 and len(world.joints) == 51)
         b.until(lambda: world.clock and nanoseconds_of(world.clock[-1].clock) == 50 * CYCLE)
-        calls = world.toy.integrator.calls
+        calls = world.toy.machine.calls
     times = [nanoseconds_of(message.clock) for message in world.clock]
     assert times == sorted(times)
     assert {t % CYCLE for t in times} == {0}
@@ -153,7 +186,7 @@ def test_lockstep_counts_steps_and_ends() -> None:
 
 @pytest.mark.parametrize('missing', ['subscriber of /sample', 'publisher of /command'])
 def test_lockstep_does_not_begin_alone(missing: str) -> None:
-    with bench(*LOCKSTEP, *setting('toy', start_timeout=0.1)) as b:
+    with bench(*LOCKSTEP, *setting('plant', start_timeout=0.1)) as b:
         if missing.startswith('publisher'):
             b.listen(Vector3Stamped, 'sample')
         toy = b.add(Toy)
@@ -163,11 +196,11 @@ def test_lockstep_does_not_begin_alone(missing: str) -> None:
         ):
             b.until(lambda: False)
         assert toy.sample == 0
-        assert toy.integrator.calls == []
+        assert toy.machine.calls == []
 
 
 def test_it_waits_for_the_recorder() -> None:
-    with bench(*LOCKSTEP, *setting('toy', listeners=1, duration=0.05)) as b:
+    with bench(*LOCKSTEP, *setting('plant', listeners=1, duration=0.05)) as b:
         world = World(b)
         b.settle()
         # joint_states has one listener, /diagnostics and the second one of samples are missing.
@@ -185,7 +218,7 @@ def test_it_waits_for_the_recorder() -> None:
 
 @pytest.mark.parametrize('factor', [0.0, 50.0])
 def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
-    with bench(*setting('toy', duration=0.5, real_time_factor=factor)) as b:
+    with bench(*setting('plant', duration=0.5, real_time_factor=factor)) as b:
         world = World(b, answer=False)
         world.toy.watchers = [(world.toy._out, 'watcher')]
         b.settle()
@@ -204,7 +237,9 @@ def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
 
 
 def test_without_lockstep_it_starts_alone_after_a_while() -> None:
-    with bench(*FREE, *setting('toy', start_timeout=0.05, duration=0.3, command_timeout=0.0)) as b:
+    with bench(
+        *FREE, *setting('plant', start_timeout=0.05, duration=0.3, command_timeout=0.0)
+    ) as b:
         toy = b.add(Toy)
         b.until(toy.done.done, 'end')
         assert toy.sample == 30
@@ -234,7 +269,7 @@ def test_pause_step_resume_reset() -> None:
 
 
 def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
-    with bench(*FREE, *setting('toy', duration=0.05, start_timeout=0.0, companions=1)) as b:
+    with bench(*FREE, *setting('plant', duration=0.05, start_timeout=0.0, companions=1)) as b:
         world = World(b, answer=False)
         b.until(lambda: world.toy.simulation.finished, 'the end')
         answers = [world.service(name) for name in ('pause', 'resume', 'step')]
@@ -249,7 +284,7 @@ def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
 
 def test_the_plant_makes_simulation_time_itself() -> None:
     # Its timers must not wait for the clock that it publishes.
-    with bench(*setting('toy', duration=0.1, use_sim_time=True)) as b:
+    with bench(*setting('plant', duration=0.1, use_sim_time=True)) as b:
         world = World(b)
         b.until(world.toy.done.done, 'end')
         b.until(lambda: len(world.samples) == 11)
@@ -259,7 +294,7 @@ def test_a_command_from_another_time_is_reported_for_a_while(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     stamp = 1_795_358_721 * 10**9
-    with bench(*setting('toy', start_paused=True)) as b:
+    with bench(*setting('plant', start_paused=True)) as b:
         world = World(b, answer=False)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         world.heard(1)
@@ -287,8 +322,8 @@ def test_a_command_from_another_time_is_reported_for_a_while(
 def test_a_second_publisher_of_the_clock_is_named(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    monkeypatch.setattr(simulator, '_GRAPH_PERIOD', 0.02)
-    with bench(*setting('toy', publish_rate=50.0, step=0.02)) as b:
+    monkeypatch.setattr(plant_node, '_GRAPH_PERIOD', 0.02)
+    with bench(*setting('plant', publish_rate=50.0, step=0.02)) as b:
         world = World(b)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         world.heard(2)
@@ -305,15 +340,15 @@ def test_a_second_publisher_of_the_clock_is_named(
 
 
 def test_two_plants_of_one_name_are_reported_by_both(capfd: Any) -> None:
-    with bench(*setting('toy', start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
+    with bench(*setting('plant', start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
         first, second = b.add(Toy), b.add(Toy)
         b.until(lambda: first._duplicates and second._duplicates, 'warnings')
     said = ''.join(capfd.readouterr())
-    assert said.count('another node has the name /toy; start it in its own namespace') == 2
+    assert said.count('another node has the name /plant; start it in its own namespace') == 2
 
 
 def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
-    with bench(*LOCKSTEP, *setting('toy', duration=0.05)) as b:
+    with bench(*LOCKSTEP, *setting('plant', duration=0.05)) as b:
         b.listen(Vector3Stamped, 'sample')
         toy = b.add(Toy)
         begun = time.monotonic()
@@ -326,8 +361,8 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
         b.driver.destroy_publisher(other)
     said = ''.join(capfd.readouterr())
     assert (
-        '[toy]: Remembering, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as possible),'
-        ' lockstep, until 0.05 s' in said
+        '[plant]: Remembering, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as'
+        ' possible), lockstep, until 0.05 s' in said
     )
     assert 'waiting for a publisher of /command, for 10 s at most (start_timeout)' in said
     assert 'started after' in said
@@ -337,7 +372,7 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
 
 
 def test_parameters_at_run_time() -> None:
-    with bench(*setting('toy', start_paused=True)) as b:
+    with bench(*setting('plant', start_paused=True)) as b:
         toy = World(b).toy
         before = toy.settings
         assert toy.set_parameters([Parameter('command_timeout', value=0.05)])[0].successful
@@ -346,7 +381,7 @@ def test_parameters_at_run_time() -> None:
 
 def test_a_message_without_subscribers_is_not_made() -> None:
     made: list[int] = []
-    with bench(*setting('toy', start_paused=True, start_timeout=0.0)) as b:
+    with bench(*setting('plant', start_paused=True, start_timeout=0.0)) as b:
         toy = b.add(Toy)
         toy.publish_joints = lambda _: made.append(1)
         b.until(lambda: toy.simulation.started, 'start')
@@ -358,7 +393,7 @@ def test_a_message_without_subscribers_is_not_made() -> None:
 
 
 def test_it_ends_when_the_last_response_is_sent() -> None:
-    with bench(*setting('toy', start_paused=True, start_timeout=0.0)) as b:
+    with bench(*setting('plant', start_paused=True, start_timeout=0.0)) as b:
         toy = b.add(Toy)
         toy.standard = SimpleNamespace(answering=1)
         toy.simulation.quit()
@@ -370,7 +405,7 @@ def test_it_ends_when_the_last_response_is_sent() -> None:
 
 @pytest.mark.slow
 def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time() -> None:
-    with bench(*setting('toy', start_paused=True, real_time_factor=0.0)) as b:
+    with bench(*setting('plant', start_paused=True, real_time_factor=0.0)) as b:
         toy = b.add(Toy)
         b.until(lambda: toy.simulation.started, 'start')
         assert toy.set_parameters([Parameter('real_time_factor', value=1.0)])[0].successful
