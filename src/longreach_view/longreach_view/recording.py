@@ -200,22 +200,20 @@ class BagSource(Source):
         if self._ghost is not None:
             for sample in self._recordings[1].between(self._time, time):
                 self._ghost.take(sample, now)
-        self._time = time
-        self._tell(world)
+        self._tell(world, time)
         return found
 
-    def _tell(self, world: World) -> None:
-        """Tell the worlds what time it is in them."""
+    def _tell(self, world: World, time: float) -> list[tuple[Recording, World]]:
+        """Tell the worlds what time it is in them; return them with their recordings."""
+        self._time = time
         worlds = [world] if self._ghost is None else [world, self._ghost]
         for recording, shown in zip(self._recordings, worlds, strict=True):
-            shown.present = shown.since(recording.begin) + self._time
+            shown.present = shown.since(recording.begin) + time
+        return list(zip(self._recordings, worlds, strict=True))
 
     def _jump(self, world: World, time: float) -> None:
         """Show a time, with the charts of what came before."""
-        self._time = time
-        self._tell(world)
-        worlds = [world] if self._ghost is None else [world, self._ghost]
-        for recording, shown in zip(self._recordings, worlds, strict=True):
+        for recording, shown in self._tell(world, time):
             shown.forget()
             for sample in recording.descriptions:
                 shown.take(sample, 0.0)
@@ -270,23 +268,24 @@ class BagSource(Source):
 
     def notes(self) -> Sequence[str]:
         """Return what the page says besides."""
-        ghost = []
+        notes = []
         if self._ghost is not None:
             first, second = (recording.machines for recording in self._recordings)
-            ghost = ['The second recording: ghost, dashed lines.']
+            notes.append('The second recording: ghost, dashed lines.')
             if not first & second:
-                ghost.append(
+                notes.append(
                     f'The second recording has none of the machines {sorted(first)}, but'
                     f' {sorted(second)}: nothing is compared. Record both in one namespace.'
                 )
-        apart = [
-            f'Machines in {recording.path} have clocks of their own; times are those of recording.'
-            for recording in self._recordings
-            if recording.apart
-        ]
-        return [*ghost, *apart] + [
-            f'Resets in {recording.path}: {recording.resets}; the runs are shown one after the'
-            ' other, and times go on.'
-            for recording in self._recordings
-            if recording.resets
-        ]
+        for recording in self._recordings:
+            if recording.apart:
+                notes.append(
+                    f'Machines in {recording.path} have clocks of their own; times are those of'
+                    ' recording.'
+                )
+            if recording.resets:
+                notes.append(
+                    f'Resets in {recording.path}: {recording.resets}; the runs are shown one after'
+                    ' the other, and times go on.'
+                )
+        return notes

@@ -249,11 +249,14 @@ class _MachineScene:
             if topic not in self._drawings:
                 self._drawings[topic] = DrawingNodes(self._scene, topic, self._ghost)
             self._drawings[topic].show(drawing, paths, self._path)
-            near = [m for m in drawing.markers() if paths.get(m.frame, self._path) == self._path]
-            points = np.concatenate([np.zeros((0, 3)), *map(reach, near)])
-            if topic not in self._reach and len(points):
-                self._reach[topic] = (points.min(axis=0), points.max(axis=0))
-                self.bounds = _around(self.bounds, self._reach[topic])
+            if topic not in self._reach:
+                near = [
+                    m for m in drawing.markers() if paths.get(m.frame, self._path) == self._path
+                ]
+                points = np.concatenate([np.zeros((0, 3)), *map(reach, near)])
+                if len(points):
+                    self._reach[topic] = (points.min(axis=0), points.max(axis=0))
+                    self.bounds = _around(self.bounds, self._reach[topic])
         return self.bounds is not before
 
     def frames(self, machine: Machine) -> set[str]:
