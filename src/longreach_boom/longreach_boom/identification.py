@@ -161,6 +161,7 @@ class BoomIdentification(LoadExperiments):
     name = 'boom'
     usual_groups = ('masses', 'gauges', 'youngs_modulus', 'damping')
     scanned = 'youngs_modulus'
+    load = staticmethod(load_boom)
     signal_kinds = MappingProxyType(
         {
             'pressures': ('p_*',),
@@ -174,10 +175,6 @@ class BoomIdentification(LoadExperiments):
     def statics(self) -> StaticBoom:
         """Return what is offered to identification from poses at rest."""
         return StaticBoom(self)
-
-    def load(self, file: str | None = None) -> BoomParameters:
-        """Return the parameters in a boom file, by default the installed one."""
-        return load_boom(file)
 
     def free_parameters(self, machine: BoomParameters) -> tuple[FreeParameter, ...]:
         """Return all parameters that can be free; those of the damping law in use."""
@@ -282,7 +279,7 @@ class BoomIdentification(LoadExperiments):
         for marker in machine.markers:
             for axis, index in (('x', 0), ('z', 8)):
                 tracked = Source(_VISION, f'{_IN_PLANE}.{axis}', marker.name)
-                deviation = f'{_IN_PLANE}_noise_covariance.{index}'
+                deviation = f'{_IN_PLANE}_noise_covariance[{index}]'
                 name = f'marker_{marker.name}_{axis}'
                 found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)

@@ -31,7 +31,6 @@ class MarkerErrors(NamedTuple):
     rate: float  # images per second [Hz]
     noise: float  # standard deviation, independent in each image [m]
     constant: float = 0.0  # standard deviation of the constant error of a coordinate [m]
-    delay: float = 0.0  # time by which the stamps of the images are late [s]
 
 
 EVENTS = ('release', 'attach')
@@ -53,21 +52,10 @@ class RunTruth(NamedTuple):
 
 def truth_of(run: BoomRun, scenario: Scenario, name: str = 'run') -> RunTruth:
     """
-    Return the true values of all signals of a run.
+    Return the true values of all signals of a run, and what its scenario tells of loads.
 
-    Parameters
-    ----------
-    run : BoomRun
-    scenario : Scenario
-        That of the run: its loads and releases become conditions and events.
-    name : str
-        Name of the recordings.
-
-    Raises
-    ------
-    InputError
-        When the run has fewer than two rows, or loads that a recording cannot state: more than one
-        place or mass.
+    InputError for fewer than two rows, and loads that a recording cannot state: more than one
+    place or mass.
     """
     boom, times = run.parameters, run.column('time')
     if len(times) < 2:
@@ -107,13 +95,10 @@ def truth_of(run: BoomRun, scenario: Scenario, name: str = 'run') -> RunTruth:
             np.reshape(np.array(markers).T, (len(times), -1)),
         ),
     }
-    return RunTruth(name, times, kinds, _events(scenario), _conditions(boom, scenario))
-
-
-def _events(scenario: Scenario) -> tuple[tuple[float, str], ...]:
-    """Return the changes of loads."""
-    changes = [(time, 'release') for time in scenario.release]
-    return tuple(sorted([*changes, *((item.time, 'attach') for item in scenario.attach)]))
+    releases = [(time, 'release') for time in scenario.release]
+    attached = [(item.time, 'attach') for item in scenario.attach]
+    events = tuple(sorted([*releases, *attached]))
+    return RunTruth(name, times, kinds, events, _conditions(boom, scenario))
 
 
 def _conditions(boom: BoomParameters, scenario: Scenario) -> dict[str, float]:
@@ -191,23 +176,11 @@ def measured(
     warmth: float = 0.0,
 ) -> Recording:
     """
-    Return what sensors and cameras show of a run.
+    Return what sensors and cameras show of a run; no markers without their errors.
 
-    Parameters
-    ----------
-    truth : RunTruth
-    sensors : SensorParameters
-    markers : MarkerErrors, optional
-        Errors of markers; none: no markers.
-    seed : int, optional
-        Seed of the noise, and of the markers' constant errors; by default that of the sensor file.
-    warmth : float
-        Temperature above that of the sensor file during this recording [K].
-
-    Raises
-    ------
-    InputError
-        When rates or the number of biases do not match.
+    ``seed`` is that of the noise, and of the markers' constant errors, by default that of the
+    sensor file; ``warmth`` the temperature above that of the sensor file [K]. InputError when
+    rates or the number of biases do not match.
     """
     random = np.random.default_rng(sensors.seed if seed is None else seed)
     interval = (truth.times[-1] - truth.times[0]) / (len(truth.times) - 1)
@@ -238,5 +211,5 @@ def measured(
             shown += markers.constant * random.standard_normal()
             shown += markers.noise * random.standard_normal(count)
             deviation = np.full(count, markers.noise)
-            signals[name] = Signal(times + markers.delay, shown, deviation)
+            signals[name] = Signal(times, shown, deviation)
     return Recording(truth.name, signals, truth.events, truth.conditions)

@@ -33,6 +33,42 @@ if TYPE_CHECKING:
     from longreach_identification.pipeline import Identified
 
 _PAGES = 'longreach.identification'
+_RECORDINGS = {
+    '--static': 'poses at rest, each approached from both sides',
+    '--release': 'motion with closed valves after the release of a load, or another experiment',
+    '--validation': 'recordings of --release that are predicted, but not fitted',
+}
+_OF_RECORDINGS = {
+    '--payload': (
+        'RECORDING=MASS',
+        'mass of the load [kg] in a recording without the topic load; may be repeated',
+    ),
+    '--event': (
+        'RECORDING=TIME',
+        'time at which the load was released [s], if the topic load does not say',
+    ),
+    '--column': (
+        'SIGNAL=COLUMN[:UNIT]',
+        'column of CSV files for a signal, with its unit, such as p_head_1=boom:barg',
+    ),
+}
+_NAMES = {
+    '--parameters': 'groups or names, such as masses,youngs_modulus,damping (default: for the boom'
+    ' masses,gauges,youngs_modulus,damping; otherwise all)',
+    '--signals': 'kinds of signals that are compared in motion, such as pressures,strain (default:'
+    ' all)',
+    '--profile': 'parameters of motion whose likelihood is computed over 3 standard errors to each'
+    ' side, with all others estimated anew',
+}
+_FILES = {
+    '--file': ('START.yaml', 'file of the machine to begin with'),
+    '--out': ('FOUND.yaml', 'file of the machine with what was found'),
+    '--report': ('REPORT.html', 'tables and figures in one file'),
+    '--planted': (
+        'TRUE.yaml',
+        'file of the machine that was simulated, to be compared in the report',
+    ),
+}
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
 
 
@@ -53,70 +89,17 @@ def _add_machine(commands: Any, name: str) -> None:
         description='A RECORDING is a bag, or a CSV file with a column time and columns named as'
         ' the signals; its name in other options is that of its file.',
     )
-    parser.add_argument(
-        '--static',
-        metavar='RECORDING',
-        nargs='+',
-        type=Path,
-        default=[],
-        help='poses at rest, each approached from both sides',
-    )
-    parser.add_argument(
-        '--release',
-        metavar='RECORDING',
-        nargs='+',
-        type=Path,
-        default=[],
-        help='motion with closed valves after the release of a load, or another experiment',
-    )
-    parser.add_argument(
-        '--file', metavar='START.yaml', type=Path, help='file of the machine to begin with'
-    )
-    parser.add_argument(
-        '--parameters',
-        metavar='NAMES',
-        type=names,
-        help='groups or names, such as masses,youngs_modulus,damping (default: for the'
-        ' boom masses,gauges,youngs_modulus,damping; otherwise all)',
-    )
-    parser.add_argument(
-        '--signals',
-        metavar='NAMES',
-        type=names,
-        help='kinds of signals that are compared in motion, such as pressures,strain (default:'
-        ' all)',
-    )
-    parser.add_argument(
-        '--payload',
-        metavar='RECORDING=MASS',
-        action='append',
-        default=[],
-        help='mass of the load [kg] in a recording without the topic load; may be repeated',
-    )
-    parser.add_argument(
-        '--event',
-        metavar='RECORDING=TIME',
-        action='append',
-        default=[],
-        help='time at which the load was released [s], if the topic load does not say',
-    )
-    parser.add_argument(
-        '--column',
-        metavar='SIGNAL=COLUMN[:UNIT]',
-        action='append',
-        default=[],
-        help='column of CSV files for a signal, with its unit, such as p_head_1=boom:barg',
-    )
-    parser.add_argument(
-        '--namespace', help='namespace of the machine in bags (default: any)', default=None
-    )
-    parser.add_argument(
-        '--validation',
-        metavar='RECORDING',
-        nargs='+',
-        default=[],
-        help='recordings of --release that are predicted, but not fitted',
-    )
+    for option, text in _RECORDINGS.items():
+        parser.add_argument(
+            option, metavar='RECORDING', nargs='+', type=Path, default=[], help=text
+        )
+    for option, (metavar, text) in _OF_RECORDINGS.items():
+        parser.add_argument(option, metavar=metavar, action='append', default=[], help=text)
+    for option, text in _NAMES.items():
+        parser.add_argument(option, metavar='NAMES', type=names, help=text)
+    for option, (metavar, text) in _FILES.items():
+        parser.add_argument(option, metavar=metavar, type=Path, help=text)
+    parser.add_argument('--namespace', help='namespace of the machine in bags (default: any)')
     parser.add_argument(
         '--shortest', type=positive, default=5.0, help='shortest stretch at rest [s] (default: 5)'
     )
@@ -131,26 +114,6 @@ def _add_machine(commands: Any, name: str) -> None:
         '--robust', action='store_true', help='outliers of motion weigh less, after Huber'
     )
     add_workers(parser)
-    parser.add_argument(
-        '--out', metavar='FOUND.yaml', type=Path, help='file of the machine with what was found'
-    )
-    parser.add_argument(
-        '--report', metavar='REPORT.html', type=Path, help='tables and figures in one file'
-    )
-    parser.add_argument(
-        '--profile',
-        metavar='NAMES',
-        type=names,
-        default=(),
-        help='parameters of motion whose likelihood is computed over 3 standard errors to each'
-        ' side, with all others estimated anew',
-    )
-    parser.add_argument(
-        '--planted',
-        metavar='TRUE.yaml',
-        type=Path,
-        help='file of the machine that was simulated, to be compared in the report',
-    )
     add_format(parser)
     parser.set_defaults(run=_run, machine=name)
 
@@ -169,8 +132,8 @@ def _run(arguments: argparse.Namespace) -> None:
         [*files, arguments.file, arguments.planted],
     )
     motion_names = [path.name for path in arguments.release]
-    arguments.validation = [Path(name).name for name in arguments.validation]
-    for name in arguments.validation:
+    validation = [path.name for path in arguments.validation]
+    for name in validation:
         if name not in motion_names:
             raise InputError(
                 f'--validation {name}, allowed: recordings of --release,'
@@ -194,7 +157,7 @@ def _run(arguments: argparse.Namespace) -> None:
         signals=_signal_patterns(page, start, arguments.signals),
         shortest=arguments.shortest,
         duration=arguments.duration,
-        validation=arguments.validation,
+        validation=validation,
         robust=arguments.robust,
         processes=arguments.processes,
         cluster=arguments.cluster,
@@ -229,7 +192,7 @@ def _check_kinds(
 def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -> None:
     """Raise InputError for profiles that are not possible, and options without effect."""
     known = [entry.name for entry in page.free_parameters(start)]
-    for name in arguments.profile:
+    for name in arguments.profile or ():
         if name not in known:
             raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
     for what in ('profile', 'signals', 'robust'):
@@ -290,8 +253,7 @@ def _read(
             return read_csv(path, signals, columns, events=at, conditions=conditions)
         from longreach_identification.bag_files import read_recording
 
-        namespaces = () if arguments.namespace is None else (arguments.namespace,)
-        return read_recording(path, signals, namespaces, at, conditions)
+        return read_recording(path, signals, arguments.namespace, at, conditions)
 
     return [one(path) for path in arguments.static], [one(path) for path in arguments.release]
 

@@ -76,7 +76,7 @@ class MeasuredSignal(NamedTuple):
     name: str  # such as p_head_1
     unit: str  # SI
     sources: tuple[Source, ...]
-    deviation: str = ''  # field with the variance of its noise, such as LIST.covariance.0
+    deviation: str = ''  # field with the variance of its noise, such as LIST.covariance[0]
     sizes: tuple[float, float] = (0.0, math.inf)
 
 

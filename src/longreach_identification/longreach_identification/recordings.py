@@ -206,18 +206,15 @@ def require(
         for pattern in alternatives:
             wanted = [entry for entry in signals if fnmatchcase(entry.name, pattern)]
             missing = [entry for entry in wanted if entry.name not in recording.signals]
-            if wanted and not missing:
+            if not missing:
                 found.append(pattern)
                 break
-            lacks.append(missing)
+            topics = dict.fromkeys(s.topic for entry in missing for s in entry.sources)
+            names = ', '.join(entry.name for entry in missing)
+            lacks.append(f'{names} (topic {" or ".join(topics)}; in a CSV file: columns)')
         else:
-            texts = []
-            for missing in lacks:
-                topics = dict.fromkeys(s.topic for entry in missing for s in entry.sources)
-                names = ', '.join(entry.name for entry in missing)
-                texts.append(f'{names} (topic {" or ".join(topics)}; in a CSV file: columns)')
             raise InputError(
-                f'{recording.name} lacks {"; or instead ".join(texts)}; found:'
+                f'{recording.name} lacks {"; or instead ".join(lacks)}; found:'
                 f' {", ".join(recording.signals) or "no signal"}'
             )
     return found

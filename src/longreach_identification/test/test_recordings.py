@@ -39,7 +39,7 @@ SIGNALS = (
         'marker_tip_x',
         'm',
         (Source('markers', 'estimates.in_plane.x', 'tip'),),
-        'estimates.in_plane_noise_covariance.0',
+        'estimates.in_plane_noise_covariance[0]',
     ),
 )
 TIMES = np.arange(20) * 0.01
@@ -176,7 +176,7 @@ def test_loads_tell_events_and_payload_on_the_clock_of_the_signals(
     assert [what for _, what in found.events] == ['release', 'attach']
     np.testing.assert_allclose([time for time, _ in found.events], [0.08, 0.12], atol=1e-9)
     assert found.conditions == {'payload': 5.0}
-    told = read_recording(bag, SIGNALS, (), [(0.1, 'release')], {'payload': 4.0})
+    told = read_recording(bag, SIGNALS, None, [(0.1, 'release')], {'payload': 4.0})
     assert told.events == ((0.1, 'release'),)
     assert told.conditions == {'payload': 4.0}
 
@@ -187,9 +187,9 @@ def test_namespaces(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / 'bag', 'site', rows)
     with pytest.raises(InputError, match=r'2 times: /site/one/.*give the namespace'):
         read_recording(bag, SIGNALS)
-    assert len(read_recording(bag, SIGNALS, ['site/two']).signals) == 3
+    assert len(read_recording(bag, SIGNALS, 'site/two').signals) == 3
     with pytest.raises(InputError, match='no signal of the machine, allowed: a topic that ends'):
-        read_recording(bag, SIGNALS, ['site'])
+        read_recording(bag, SIGNALS, 'site')
 
 
 def test_bags_of_another_machine(tmp_path: Path) -> None:
