@@ -25,10 +25,13 @@ from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_markers.rig import rig_file
 from longreach_markers.setup.reference_points import Reference
 from longreach_node.frames import FrameParameters
-from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import _allowed
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    SimulatorParameters,
+)
 from longreach_tools.testing import Outcome
 
 Spec = MachineSpec[Any, Any, Any]

@@ -22,7 +22,7 @@ from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node.hydraulic_messages import finite_values, valve_command
-from longreach_node.machine_parameters import MachineParameters
+from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
 

@@ -27,10 +27,13 @@ from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
-from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.markers import WHITE, triangles_marker
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    SimulatorParameters,
+)
 
 # Points along each beam of the shape: sufficient for a smooth line, and cheap at 30 Hz.
 _POINTS = 12

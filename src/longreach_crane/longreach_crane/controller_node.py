@@ -28,8 +28,8 @@ from longreach_node import qos
 from longreach_node.clock import LivingClock, steady_clock
 from longreach_node.cycle_node import CycleNode, Level
 from longreach_node.frames import frame_name, header_at
-from longreach_node.machine_parameters import MachineParameters
 from longreach_node.parameters import declare
+from longreach_node.simulator_parameters import MachineParameters
 
 # A prediction comes to rest at the set point, and earlier in emergency mode [s].
 _LONGEST_PREDICTION = 60.0

@@ -18,9 +18,8 @@ from longreach_crane.spec import CRANE, PlantOptions
 from longreach_dynamics.errors import InputError
 from longreach_node import qos
 from longreach_node.frames import header_at
-from longreach_node.machine_parameters import MachineParameters
 from longreach_node.plant_node import PlantNode as Base
-from longreach_node.simulator_parameters import CycleParameters
+from longreach_node.simulator_parameters import CycleParameters, MachineParameters
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,9 +22,12 @@ from longreach_excavator.simulation import warm_up
 from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
-from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    SimulatorParameters,
+)
 
 
 @dataclasses.dataclass(frozen=True)

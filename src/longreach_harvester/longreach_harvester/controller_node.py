@@ -20,7 +20,7 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.spec import HARVESTER
 from longreach_node.hydraulic_messages import finite_values, valve_command
-from longreach_node.machine_parameters import MachineParameters
+from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
 

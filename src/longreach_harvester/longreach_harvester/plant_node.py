@@ -27,10 +27,13 @@ from longreach_harvester.spec import HARVESTER, PlantOptions, machine_of
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
-from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import (
+    DrawingParameters,
+    MachineParameters,
+    SimulatorParameters,
+)
 
 
 @dataclasses.dataclass(frozen=True)

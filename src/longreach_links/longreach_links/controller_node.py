@@ -15,7 +15,7 @@ from std_msgs.msg import Header
 from longreach_dynamics.parameters import quantity
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_node.hydraulic_messages import finite_values
-from longreach_node.machine_parameters import MachineParameters
+from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.guidance import Guidance as LinksFollower

@@ -16,7 +16,6 @@ from longreach_links.description import thickness
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
 from longreach_node.joint_messages import joint_values
-from longreach_node.machine_parameters import DrawingParameters, MachineParameters
 from longreach_node.markers import (
     BLUE,
     BROWN,
@@ -27,7 +26,11 @@ from longreach_node.markers import (
     triangles_marker,
 )
 from longreach_node.plant_node import PlantNode as Base
-from longreach_node.simulator_parameters import CycleParameters
+from longreach_node.simulator_parameters import (
+    CycleParameters,
+    DrawingParameters,
+    MachineParameters,
+)
 from longreach_node.stamps import stamp_of
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.links import Links

@@ -15,8 +15,6 @@ from longreach_node.hydraulic_messages import spools_from_message as spools_from
 from longreach_node.hydraulic_messages import values_from_command as values_from_command
 from longreach_node.hydraulic_messages import valve_command as valve_command
 from longreach_node.joint_messages import joint_values as joint_values
-from longreach_node.machine_parameters import DrawingParameters as DrawingParameters
-from longreach_node.machine_parameters import MachineParameters as MachineParameters
 from longreach_node.markers import BLUE as BLUE
 from longreach_node.markers import BROWN as BROWN
 from longreach_node.markers import GREY as GREY
@@ -33,6 +31,8 @@ from longreach_node.remote import send_trajectory as send_trajectory
 from longreach_node.remote_drive import Driver as Driver
 from longreach_node.remote_drive import Row as Row
 from longreach_node.simulator_parameters import CycleParameters as CycleParameters
+from longreach_node.simulator_parameters import DrawingParameters as DrawingParameters
+from longreach_node.simulator_parameters import MachineParameters as MachineParameters
 from longreach_node.simulator_parameters import SimulatorParameters as SimulatorParameters
 from longreach_node.stamps import nanoseconds_of as nanoseconds_of
 from longreach_node.stamps import seconds_to_nanoseconds as seconds_to_nanoseconds

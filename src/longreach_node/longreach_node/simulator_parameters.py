@@ -1,18 +1,47 @@
-"""How a simulator node runs: its parameters."""
+"""Parameters of nodes that work with a machine: its file and scenario, how a plant runs."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import quantity
+from longreach_dynamics.parameters import Parameters, quantity
+from longreach_machine import MachineSpec
 from longreach_node.frames import FrameParameters
 
 # Between two samples a node does not react to signals and services, so that there must not be
 # more than a fraction of a second of work.
 _MOST_STEPS = 10_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MachineParameters(FrameParameters):
+    """Which machine, and which scenario."""
+
+    file: str = quantity("the machine's file; empty: the installed one", '', default='')
+    scenario: str = quantity('scenario file; empty: the machine rests', '', default='')
+
+    def read(self, spec: MachineSpec[Any, Any, Any]) -> tuple[Any, Any]:
+        """Return parameters and scenario of a declared machine; None for no scenario."""
+        machine = spec.load(self.file or None, self)
+        if not self.scenario:
+            return machine, None
+        return machine, spec.load_scenario(self.scenario, machine, self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DrawingParameters(Parameters):
+    """How often a plant is drawn."""
+
+    visual_rate: float = quantity(
+        'drawings per second of simulation, if there is a subscriber; 0: none',
+        'Hz',
+        at_least=0.0,
+        at_most=1e3,
+        default=30.0,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

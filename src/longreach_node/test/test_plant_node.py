@@ -22,9 +22,8 @@ from std_srvs.srv import Trigger
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import diagnostics, plant_node, qos
 from longreach_node.graph import FinishBarrier, duplicates
-from longreach_node.machine_parameters import MachineParameters
 from longreach_node.plant_node import PlantNode
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import MachineParameters, SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench, setting
 

@@ -8,9 +8,8 @@ from std_msgs.msg import Header
 
 from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
-from longreach_node.machine_parameters import MachineParameters
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import MachineParameters, SimulatorParameters
 from longreach_pendulum.machine import Lift, Pendulum
 from longreach_pendulum.spec import PENDULUM
 
