@@ -251,16 +251,12 @@ def _polynomial(beam: Beam, power: int) -> BendingLine:
     return BendingLine.from_curvature(beam, curvature)
 
 
-@dataclasses.dataclass(frozen=True)
-class FittedLine:
-    """A polynomial in place of a line; its largest deviation as a share of the deflection."""
+def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> tuple[BendingLine, float]:
+    """
+    Fit a polynomial of order 2 to 9 that keeps the boundary conditions, Henikl 2015, (14).
 
-    line: BendingLine
-    error: float
-
-
-def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> FittedLine:
-    """Fit a polynomial of order 2 to 9 that keeps the boundary conditions, Henikl 2015, (14)."""
+    Returns it, and its largest deviation as a share of the deflection.
+    """
     if not 2 <= order <= _DEGREE + 2:
         raise InputError(f'order = {order}, allowed: 2 to {_DEGREE + 2}')
     places, weights = beam.gauss()
@@ -275,7 +271,7 @@ def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> FittedLine:
     # The tip is where people look, and no quadrature point.
     seen = np.append(places, beam.length)
     error = float(np.abs(fitted.at(seen) - line.at(seen)).max() / np.abs(line.at(seen)).max())
-    return FittedLine(fitted.normalised(), error)
+    return fitted.normalised(), error
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -337,8 +333,8 @@ def _with_polynomials(beam: Beam, first: BendingLine, count: int) -> list[Bendin
 def _printed(beam: Beam, last: bool, count: int, order: int) -> tuple[list[BendingLine], float]:
     """Return the paper's functions: fitted static line, orthogonal polynomials."""
     static = self_weight_line(beam) if last else tip_force_line(beam)
-    fitted = fit_polynomial(beam, static, order)
-    return _with_polynomials(beam, fitted.line, count), fitted.error
+    fitted, error = fit_polynomial(beam, static, order)
+    return _with_polynomials(beam, fitted, count), error
 
 
 def _moment(

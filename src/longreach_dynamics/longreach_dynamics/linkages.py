@@ -23,7 +23,11 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
-_KINDS = ('triangle', 'rocker')
+# The numbers of each kind.
+_KINDS = {
+    'triangle': ('near', 'far', 'offset_angle', 'retracted'),
+    'rocker': ('lever', 'shape', 'offset'),
+}
 
 
 @njit
@@ -58,7 +62,7 @@ def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
 class Linkage(Parameters):
     """A linkage between piston and joint; see the module for the two kinds."""
 
-    kind: str = choice('shape of the linkage', _KINDS)
+    kind: str = choice('shape of the linkage', tuple(_KINDS))
     near: float | None = quantity('triangle: side a, fixed inboard', 'm', above=0.0, default=None)
     far: float | None = quantity('triangle: side b, fixed outboard', 'm', above=0.0, default=None)
     offset_angle: float | None = quantity(
@@ -75,12 +79,8 @@ class Linkage(Parameters):
 
     def check(self) -> None:
         """Raise InputError when a number of the kind is missing, or one of the other given."""
-        own: dict[str, tuple[str, ...]] = {
-            'triangle': ('near', 'far', 'offset_angle', 'retracted')
-        }
-        own['rocker'] = ('lever', 'shape', 'offset')
-        has = f'kind {self.kind} has {", ".join(own[self.kind])}'
-        for kind, names in own.items():
+        has = f'kind {self.kind} has {", ".join(_KINDS[self.kind])}'
+        for kind, names in _KINDS.items():
             for name in names:
                 is_given = getattr(self, name) is not None
                 if is_given and kind != self.kind:

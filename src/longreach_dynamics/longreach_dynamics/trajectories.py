@@ -15,6 +15,7 @@ Making and checking a trajectory takes time in proportion to its waypoints, abou
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
@@ -260,19 +261,19 @@ class CubicTrajectory(Trajectory):
         """Return the reference at a time [s] before the waypoint ``after``, and after another."""
         span = float(self.times[after] - self.times[after - 1])
         s = float(time - self.times[after - 1]) / span
-        a, b, c, d = (row[after - 1] for row in self._polynomials())
+        a, b, c, d = (row[after - 1] for row in self._polynomials)
         angles = a + s * (b + s * (c + s * d))
         return Reference(angles, (b + s * (2.0 * c + 3.0 * s * d)) / span)
 
     def _on_ways(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return angles and rates, (S, K - 1, N), at shares of the time of all ways (S, 1, 1)."""
-        a, b, c, d = self._polynomials()
+        a, b, c, d = self._polynomials
         rates = (b + s * (2.0 * c + 3.0 * s * d)) / np.diff(self.times)[:, None]
         return a + s * (b + s * (c + s * d)), rates
 
     def peak_rates(self) -> np.ndarray:
         """Return the largest rate of each joint [rad/s], shape (N,)."""
-        _, b, c, d = self._polynomials()
+        _, b, c, d = self._polynomials
         spans = np.diff(self.times)[:, None]
         # At the waypoints, and where the acceleration is zero.
         s = np.clip(-c / np.where(d == 0.0, np.inf, 3.0 * d), 0.0, 1.0)
@@ -281,14 +282,14 @@ class CubicTrajectory(Trajectory):
 
     def peak_accelerations(self) -> np.ndarray:
         """Return the largest acceleration of each joint [rad/s^2], shape (N,)."""
-        _, _, c, d = self._polynomials()
+        _, _, c, d = self._polynomials
         ends = np.abs([2.0 * c, 2.0 * c + 6.0 * d]) / np.diff(self.times)[:, None] ** 2
         return np.asarray(ends.max(axis=(0, 1), initial=0.0))
 
     def check_with(self, machine: Jointed, before: int = 0) -> None:
         """Check waypoints, and turning points between them, against a machine's limits."""
         super().check_with(machine, before)
-        a, b, c, d = self._polynomials()
+        a, b, c, d = self._polynomials
         # Roots of b + 2 c s + 3 d s^2, in the form that is exact for small d.
         root = np.sqrt(np.maximum(c * c - 3.0 * b * d, 0.0))
         q = -(c + np.copysign(root, c))
@@ -307,21 +308,13 @@ class CubicTrajectory(Trajectory):
                 f' [{math.degrees(low[joint]):.4f}, {math.degrees(high[joint]):.4f}] deg'
             )
 
+    @functools.cached_property
     def _polynomials(self) -> tuple[np.ndarray, ...]:
-        """Return the coefficients of the powers of s of all ways, each (K - 1, N)."""
-        known: tuple[np.ndarray, ...] | None = self.__dict__.get('_known')
-        if known is None:
-            spans = np.diff(self.times)[:, None]
-            way = np.diff(self.angles, axis=0)
-            first, last = spans * self.rates[:-1], spans * self.rates[1:]
-            known = (
-                self.angles[:-1],
-                first,
-                3.0 * way - 2.0 * first - last,
-                first + last - 2.0 * way,
-            )
-            object.__setattr__(self, '_known', known)
-        return known
+        """Coefficients of the powers of s of all ways, each (K - 1, N)."""
+        spans = np.diff(self.times)[:, None]
+        way = np.diff(self.angles, axis=0)
+        first, last = spans * self.rates[:-1], spans * self.rates[1:]
+        return self.angles[:-1], first, 3.0 * way - 2.0 * first - last, first + last - 2.0 * way
 
 
 def check_finite(what: str, values: np.ndarray) -> None:

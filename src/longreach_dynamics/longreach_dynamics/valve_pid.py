@@ -69,19 +69,13 @@ class ValvePidParameters(Parameters):
 def pid_table(
     controllers: Sequence[ValvePidParameters], dead_bands: Sequence[float]
 ) -> np.ndarray:
-    """Return the controllers in numbers, one row for each joint."""
-    names = (
-        *('proportional', 'integral', 'derivative', 'derivative_time', 'feed_forward'),
-        *('limit', 'integral_limit', 'full_volts', 'smallest'),
-    )
-    rows = [
-        [
-            *(getattr(c, name) for name in names),
-            c.smallest if c.closing is None else c.closing,
-            band,
-        ]
-        for c, band in zip(controllers, dead_bands, strict=True)
-    ]
+    """Return the controllers in numbers, in the order of their fields, and bands, by joint."""
+    rows = []
+    for controller, band in zip(controllers, dead_bands, strict=True):
+        numbers = dataclasses.asdict(controller)
+        if controller.closing is None:
+            numbers['closing'] = controller.smallest
+        rows.append([*numbers.values(), band])
     return np.array(rows)
 
 

@@ -119,24 +119,12 @@ class CycleNode(Node, Generic[Command]):
     # --- samples -----------------------------------------------------------------------------
 
     def _on_half(self, half: int, message: Any, info: dict[str, int]) -> None:
-        """Take a message; behind a stale one empty the queue, without a callback for each."""
+        """Take a message, unless it has waited too long."""
         if half == 0:
             self._note_sound()
-        if self._take(half, message, info):
-            return
-        topic = self._topics[half]
-        with topic.handle:
-            while (taken := topic.handle.take_message(topic.msg_type, topic.raw)) is not None:
-                if self._take(half, *taken):
-                    return
-
-    def _take(self, half: int, message: Any, info: dict[str, int]) -> bool:
-        """Take a message; return False for one that has waited too long."""
         now = time.monotonic()
-        if self._samples.is_stale(info['source_timestamp'], time.time_ns(), now):
-            return False
-        self._samples.take(half, nanoseconds_of(message.header.stamp), message, now)
-        return True
+        if not self._samples.is_stale(info['source_timestamp'], time.time_ns(), now):
+            self._samples.take(half, nanoseconds_of(message.header.stamp), message, now)
 
     def run(self, sample: Sample, report: bool) -> None:
         """Run a cycle and publish its command."""
