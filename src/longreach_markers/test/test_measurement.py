@@ -21,7 +21,7 @@ from longreach_markers.marker.pixel_parameters import (
     PERSPECTIVE,
     SHAPE,
 )
-from longreach_markers.marker.undistortion import shape_to_pinhole, to_pinhole
+from longreach_markers.marker.pixel_selection import shape_to_pinhole, to_pinhole
 
 CAMERA = Camera(
     'left', 640, 480, 700.0, 690.0, 322.0, 236.0, 'plumb_bob', (-0.2, 0.05, 1e-3, -5e-4)

@@ -44,6 +44,8 @@ from longreach_markers.marker.pixel_selection import (
     edge_reach,
     find_burnt,
     select_pixels,
+    shape_to_pinhole,
+    to_pinhole,
 )
 from longreach_markers.marker.residuals import (
     CORRELATIONS,
@@ -56,7 +58,6 @@ from longreach_markers.marker.residuals import (
 )
 from longreach_markers.marker.shadows import find_shadow
 from longreach_markers.marker.symmetric import SECTORS, largest
-from longreach_markers.marker.undistortion import shape_to_pinhole, to_pinhole
 
 # Selections of sectors.
 _ATTEMPTS = 5

@@ -1,7 +1,7 @@
 """
 Centre, covariance and outer ellipse of a fitted marker.
 
-The fit is in pinhole pixels (:mod:`longreach_markers.marker.undistortion`), the measurement in
+The fit is in pinhole pixels (:mod:`longreach_markers.marker.pixel_selection`), the measurement in
 those of the image. In kernels, because NumPy takes as long for some dozen operations on matrices
 of 2 x 2 as the fit for a small marker.
 

@@ -1,7 +1,9 @@
 """
 Selection of pixels for the fit of a circular marker, and correction of uneven light.
 
-Samples are pixels near the marker's edges: u, v in pinhole pixels, and grey level. Each belongs to
+A marker's edges are fitted in pinhole pixels, those of the same camera without distortion, where
+the image of a plane is a homography; without calibration (focal length 0) they are equal to the
+pixels of the image. Samples are pixels near the edges: u, v, and grey level. Each belongs to
 a sector of the outer edge, numbered from 0, or of the inner edge, numbered from SECTORS. Sectors
 saturated by glare are left out; light that varies nonlinearly is divided out.
 """
@@ -14,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_markers.camera.model import undistort_point
 from longreach_markers.marker.pixel_parameters import (
     BLUR,
     CENTER,
@@ -21,8 +24,13 @@ from longreach_markers.marker.pixel_parameters import (
     SHAPE,
 )
 from longreach_markers.marker.products import BLOCK, add_products
-from longreach_markers.marker.symmetric import SECTORS, inverse, largest, sector_of
-from longreach_markers.marker.undistortion import to_pinhole
+from longreach_markers.marker.symmetric import (
+    SECTORS,
+    inverse,
+    largest,
+    root_of_square,
+    sector_of,
+)
 
 # Cubic polynomial of light: 1, x, y, x^2, xy, y^2, x^3, x^2 y, x y^2, y^3.
 LIGHT_TERMS = 10
@@ -37,6 +45,32 @@ _EXPOSED = 240.0
 _STRIP = 32
 # Interpolation tolerance [px], and the position of the largest error on a grid.
 _GRID_ERROR, _BETWEEN = 1e-3, 1.0 / math.sqrt(3.0)
+
+
+@njit
+def to_pinhole(packed, u, v):  # type: ignore[no-untyped-def]
+    """Return the pinhole pixel (u, v) of an image pixel; NaN where there is no ray."""
+    if packed[0] == 0.0:
+        return u, v
+    x, y = undistort_point(packed, u, v)
+    return packed[0] * x + packed[2], packed[1] * y + packed[3]
+
+
+@njit
+def shape_to_pinhole(packed, u, v, a11, a12, a22):  # type: ignore[no-untyped-def]
+    """Transform an ellipse's shape matrix at u, v to pinhole pixels, to first order."""
+    if packed[0] == 0.0:
+        return a11, a12, a22
+    right_u, right_v = to_pinhole(packed, u + 1.0, v)
+    left_u, left_v = to_pinhole(packed, u - 1.0, v)
+    below_u, below_v = to_pinhole(packed, u, v + 1.0)
+    above_u, above_v = to_pinhole(packed, u, v - 1.0)
+    j11, j21 = 0.5 * (right_u - left_u), 0.5 * (right_v - left_v)
+    j12, j22 = 0.5 * (below_u - above_u), 0.5 * (below_v - above_v)
+    # J A is not symmetric; the symmetric root describes the same ellipse.
+    return root_of_square(
+        j11 * a11 + j12 * a12, j11 * a12 + j12 * a22, j21 * a11 + j22 * a12, j21 * a12 + j22 * a22
+    )
 
 
 @njit

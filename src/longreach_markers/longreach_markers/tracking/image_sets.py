@@ -34,7 +34,6 @@ TIMEOUT = 0.5
 """Default lag of a camera behind another one after which it counts as stopped [s]."""
 
 Picture = TypeVar('Picture')
-Other = TypeVar('Other')
 
 # A stamp this far before or after the camera's latest one is out of line [ns]; for a slow camera,
 # forward: this many intervals between images.
@@ -63,10 +62,6 @@ class ImageSet(NamedTuple, Generic[Picture]):
     def times(self) -> dict[str, float]:
         """Stamps in seconds."""
         return {camera: stamp * 1e-9 for camera, stamp in self.stamps.items()}
-
-    def with_images(self, images: dict[str, Other]) -> ImageSet[Other]:
-        """Return the same set with other images, by camera."""
-        return ImageSet(self.stamps, images, self.late)
 
 
 class _Waiting(NamedTuple, Generic[Picture]):

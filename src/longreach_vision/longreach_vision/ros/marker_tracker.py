@@ -30,7 +30,7 @@ from longreach_vision.io.messages import Messages
 from longreach_vision.ros.conversions import ros_type
 from longreach_vision.ros.image_intake import ImageIntake, LimitedWarnings
 from longreach_vision.ros.node_parameters import TrackerParameters
-from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublishers
+from longreach_vision.ros.tracker_publishers import TrackerPublishers
 
 # Period of the check for missing images, and of diagnostics [s of wall time].
 _PERIOD = 1.0
@@ -68,11 +68,11 @@ class MarkerTracker:
             f' on {", ".join(topics)}'
         )
         warm_up()
-        self._pairs: ImagePairs[StampedImage] = ImagePairs(
+        self._pairs: ImagePairs[np.ndarray] = ImagePairs(
             self.cameras,
             self._rig.tracking.gap,
             settings.timeout,
-            pixels=lambda one: one.image,
+            pixels=lambda image: image,
         )
         self._delays = self._rig.delays
         self._restarts = self._jumps = 0
@@ -124,11 +124,11 @@ class MarkerTracker:
 
     def _add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str) -> None:
         """Track the images that are complete with this one, stamped in ns."""
-        frame_id = self._frame_of(camera, frame_id)
+        self._note_frame(camera, frame_id)
         stamp -= self._delays[camera]
         topic, time_ = self._topics[camera], f'{stamp * 1e-9:.3f} s'
         before = {what: self._pairs.counts(what)[camera] for what in _NOT_USED}
-        ready = self._pairs.add(camera, stamp, StampedImage(image, frame_id))
+        ready = self._pairs.add(camera, stamp, image)
         log = self._node.get_logger()
         if self._pairs.restarts != self._restarts:
             self._restarts = self._pairs.restarts
@@ -143,8 +143,8 @@ class MarkerTracker:
         for images in ready:
             self._track(images)
 
-    def _frame_of(self, camera: str, frame_id: str) -> str:
-        """Return the frame of a camera's images: theirs, unless something else has it."""
+    def _note_frame(self, camera: str, frame_id: str) -> None:
+        """Note the frame of a camera's images: theirs, unless something else has it."""
         own = self._publishers.camera_frame(camera)
         frame = frame_id or own
         taken = {
@@ -159,25 +159,22 @@ class MarkerTracker:
                 )
             frame = own
         self._frames[camera] = frame
-        return frame
 
     # --- tracking ----------------------------------------------------------------------------
 
-    def _track(self, images: ImageSet[StampedImage]) -> None:
+    def _track(self, images: ImageSet[np.ndarray]) -> None:
         """Track the markers in a set of images, and publish the results."""
-        shown = self._shown | {name: one.frame_id for name, one in images.images.items()}
-        if self._follower is None or shown != self._shown:
-            self._shown = shown
-            self._publishers.show_cameras(self._rig, images.stamp, shown)
+        if self._follower is None or self._frames != self._shown:
+            self._shown = dict(self._frames)
+            self._publishers.show_cameras(self._rig, images.stamp, self._shown)
         if self._follower is None:
             self._follower = Follower(self._rig)
             self._judge = CameraJudge(self._rig, time.monotonic())
             self._latest.clear()
-        arrays = images.with_images({name: one.image for name, one in images.images.items()})
-        self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
+        self._latest.update({name: (images.images[name], at) for name, at in images.times.items()})
         begun = time.perf_counter()
         try:
-            frame = self._follower.update(arrays)
+            frame = self._follower.update(images)
         except InputError as error:
             self._warn('tracking', str(error))
             return

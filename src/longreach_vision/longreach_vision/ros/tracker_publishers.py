@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
@@ -26,13 +25,6 @@ from longreach_node.stamps import stamp_of
 from longreach_vision.io.messages import Messages, cameras_of
 from longreach_vision.ros import conversions
 from longreach_vision.ros.node_parameters import TrackerParameters
-
-
-class StampedImage(NamedTuple):
-    """An image with its frame."""
-
-    image: np.ndarray
-    frame_id: str
 
 
 class _Drawing:
@@ -76,6 +68,8 @@ class TrackerPublishers:
             for body in rig.bodies
         }
         self._transforms = Transforms(node) if settings.publish_tf else None
+        # Of the images, by camera.
+        self._frames: Mapping[str, str] = {}
         self._detections: dict[str, Publisher] = {}
         if optional_message(node, 'vision_msgs/Detection2DArray', 'no detections') is not None:
             for kind in ('2d', '3d'):
@@ -89,7 +83,7 @@ class TrackerPublishers:
 
     def show_cameras(self, rig: Rig, stamp: int, frames: Mapping[str, str]) -> None:
         """Publish the latched poses of the cameras, and transforms to their known frames."""
-        at = stamp_of(stamp), self._frame_id
+        self._frames, at = frames, (stamp_of(stamp), self._frame_id)
         for name, mounted in rig.cameras.items():
             pose = self._messages.pose(mounted.pose)
             header = self._messages.header(stamp, self._frame_id)
@@ -103,10 +97,10 @@ class TrackerPublishers:
                 ]
             )
 
-    def publish(self, images: ImageSet[StampedImage], frame: RigFrame, rig: Rig) -> None:
+    def publish(self, images: ImageSet[np.ndarray], frame: RigFrame, rig: Rig) -> None:
         """Publish the results of a set of images, with the stamps of the images."""
         for name, found in frame.observations.items():
-            at = images.stamps[name], images.images[name].frame_id
+            at = images.stamps[name], self._frames[name]
             self._observations.publish(self._messages.observations(found, name, *at))
             if self._is_asked_for('2d'):
                 detections = conversions.observations_to_detections(found, stamp_of(at[0]), at[1])
@@ -154,13 +148,10 @@ class TrackerPublishers:
             ]
         )
 
-    def _publish_overlay(self, images: ImageSet[StampedImage], frame: RigFrame, rig: Rig) -> None:
+    def _publish_overlay(self, images: ImageSet[np.ndarray], frame: RigFrame, rig: Rig) -> None:
         """Publish the overlays of all cameras in one picture."""
-        arrays = {name: one.image for name, one in images.images.items()}
         width = self.settings.overlay_width / len(rig.cameras)
-        picture = draw_cameras(rig.cameras, arrays, images.times, frame.observations, width)
-        first = next(iter(images.images.values()))
-        message = conversions.array_to_image(
-            picture, 'bgr8', stamp_of(images.stamp), first.frame_id
-        )
+        picture = draw_cameras(rig.cameras, images.images, images.times, frame.observations, width)
+        at = stamp_of(images.stamp), self._frames[next(iter(images.images))]
+        message = conversions.array_to_image(picture, 'bgr8', *at)
         self._overlay.publisher.publish(message)
