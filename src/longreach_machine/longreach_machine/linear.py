@@ -43,7 +43,6 @@ _JUMP = 0.1
 _WORST = 1e-6
 # Singular values below this share of the largest one are zero, and poles below this one.
 _NULL, _ZERO = 1e-12, 1e-9
-SUFFIXES = ('.mat', '.json')
 
 
 class Signal(NamedTuple):
@@ -250,9 +249,9 @@ class LinearModel:
             signals = getattr(self, what)
             data[what] = [one.name for one in signals]
             data[f'{what[:-1]}_units'] = [one.unit for one in signals]
-        if file.suffix == '.json':
+        if file.suffix.lower() == '.json':
             file.write_text(json.dumps(finite(data), indent=1) + '\n', encoding='utf-8')
-        elif file.suffix == '.mat':
+        elif file.suffix.lower() == '.mat':
             from scipy.io import savemat
 
             lists = {
@@ -261,7 +260,7 @@ class LinearModel:
             with file.open('wb') as stream:
                 savemat(stream, lists, oned_as='column')
         else:
-            raise InputError(f'{file} ends in {file.suffix!r}, allowed: {" | ".join(SUFFIXES)}')
+            raise InputError(f'{file} ends in {file.suffix!r}, allowed: .mat | .json')
 
 
 def linearize(

@@ -11,12 +11,10 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_machine import LinearModel, MachineSpec, linearize
-from longreach_machine.linear import SUFFIXES
 from longreach_tools.arguments import names, not_negative
 from longreach_tools.output import (
     add_format,
-    check_output,
-    check_places,
+    checked_ending,
     figure,
     print_result,
     table,
@@ -64,10 +62,8 @@ def run_linearize(
     arguments: argparse.Namespace, spec: Spec, machine: Any, scenario: Any, options: Any
 ) -> None:
     """Print the poles of a machine at a time of a scenario, and write what was asked for."""
-    check_output(csv=arguments.out, plot=arguments.plot)
-    check_places({'--out': arguments.out, '--plot': arguments.plot})
-    if arguments.out is not None and arguments.out.suffix not in SUFFIXES:
-        raise InputError(f'--out {arguments.out}, allowed: a name ending in {", ".join(SUFFIXES)}')
+    if arguments.out is not None:
+        checked_ending(arguments.out, ['mat', 'json'])
     smooth = spec.smooth(machine, scenario, options, arguments.at, arguments.free)
     model = linearize(smooth, arguments.inputs, arguments.outputs)
     if arguments.reduce is not None:

@@ -29,7 +29,7 @@ from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_namespace, add_node_options, add_results
 from longreach_tools.options import add_file as add_file_option
-from longreach_tools.output import check_output, check_places, writing
+from longreach_tools.output import check_output, check_places, checked_ending, writing
 from longreach_tools.poses import radians_of
 from longreach_tools.run_figure import draw_run
 from longreach_tools.sweeps import Measured, add_design, design_of, run_sweep
@@ -268,10 +268,13 @@ def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
     """
     Raise InputError for output files that cannot be written, or are also input files.
 
-    Of the arguments ``csv`` and ``plot`` are output files, other paths input files, as ``inputs``.
+    Of the arguments ``csv``, ``plot``, ``out`` and ``results`` are outputs, other paths are input
+    files, as ``inputs``.
     """
-    results = {name: getattr(arguments, name, None) for name in ('csv', 'plot')}
-    check_output(**results)
+    outputs = ('csv', 'plot', 'out', 'results')
+    results = {name: getattr(arguments, name, None) for name in outputs}
+    check_output(results['csv'], results['plot'])
+    check_output(results['out'])
     given = vars(arguments).items()
     read = [file for name, file in given if isinstance(file, Path) and name not in results]
     check_places({f'--{name}': file for name, file in results.items()}, [*read, *inputs])
@@ -356,7 +359,6 @@ def _add_sweep(spec: Spec, commands: Any) -> None:
 def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
     check_files(arguments)
-    check_places({f'--{n}': getattr(arguments, n) for n in ('csv', 'plot', 'results')})
     options = options_of(arguments, spec.options)
     machine = _machine_of(spec, arguments, options)
 
@@ -463,6 +465,7 @@ def _add_linearize(spec: Spec, commands: Any) -> None:
     from longreach_tools.linearize import add_linearize, run_linearize
 
     def run(arguments: argparse.Namespace) -> None:
+        check_files(arguments)
         options = options_of(arguments, spec.options)
         machine, scenario = case_of(spec, arguments, options)
         run_linearize(arguments, spec, machine, scenario, options)
@@ -480,9 +483,8 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``fmu``."""
 
     def run(arguments: argparse.Namespace) -> None:
-        check_output(csv=arguments.out)
-        if arguments.out.suffix != '.fmu':
-            raise InputError(f'--out {arguments.out}, allowed: a name ending in .fmu')
+        check_files(arguments)
+        checked_ending(arguments.out, ['fmu'])
         options = options_of(arguments, spec.options)
         machine, scenario = case_of(spec, arguments, options)
         from longreach_machine.cosimulation import write_fmu
