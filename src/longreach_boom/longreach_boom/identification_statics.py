@@ -1,19 +1,14 @@
 """
 What the boom offers to identification from poses at rest, see longreach_identification.statics.
 
-Measured are the force of each cylinder, p_1 A_1 - p_2 A_2, and the strain of each gauge; the pose
-is that of the pistons, or of the inclinations at the roots of the beams, Henikl 2015, (39), (40).
-For the latter the joint angles are those for which the model, bent by its weight, has the measured
-inclinations. Predicted are
+Measured are the force of each cylinder, p_1 A_1 - p_2 A_2, and the strain of each gauge; predicted
+are those of the equilibrium in the pose of the pistons, or of the inclinations at the roots of the
+beams, Henikl 2015, (39), (40): then the joint angles are those for which the model, bent by its
+weight, has the measured inclinations. docs/identification.md has all unknowns.
 
-    force_i  = F_i / area_scale_i + direction left_friction_i + force_bias_i,
-    strain_i = gauge_sensitivity_i E w''_i + bias and drift of the recording,
-
-with the forces F_i and curvatures w''_i at the gauges of the equilibrium. E w'' is the moment of
-the outboard part over the second moment of area. It depends on Young's modulus only through the
-pose: a beam that bends more tilts those outboard of it. Since gauges are more accurate than the
-modulus is known, this is not negligible, and the modulus is unknown as well. So are dimensions and
-the payload, within what a drawing and a scale tell.
+The moment over the second moment of area, E w'' at a gauge, depends on Young's modulus only
+through the pose: a beam that bends more tilts those outboard of it. Since gauges are more accurate
+than the modulus is known, this is not negligible, and the modulus is unknown as well.
 """
 
 from __future__ import annotations

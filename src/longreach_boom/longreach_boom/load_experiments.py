@@ -32,7 +32,7 @@ from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_identification.machine import Identifiable, Recording, Signal
+from longreach_identification.machine import Identifiable, Recording, Signal, interpolated
 
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
@@ -153,11 +153,10 @@ class LoadExperiments(Identifiable):
                 f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'
                 f' --event {name}=TIME'
             )
-        mass = recording.conditions.get('payload', 0.0)
-        payload = payload_of(machine, recording) if mass > 0.0 else None
+        payload = payload_of(machine, recording)
         if payload is None:
             raise InputError(
-                f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
+                f'{name}: payload = 0 kg, allowed: above 0 kg; give the mass, --payload'
                 f' {name}=MASS'
             )
         start = events[0][0]
@@ -244,10 +243,5 @@ class LoadExperiments(Identifiable):
             for names, values in truth.kinds.values()
             for k, name in enumerate(names)
         }
-        for name in times:
-            if name not in columns:
-                raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
-        return {
-            name: np.interp(at - experiment.start, truth.times, columns[name])
-            for name, at in times.items()
-        }
+        since = {name: at - experiment.start for name, at in times.items()}
+        return interpolated(since, truth.times, columns)

@@ -27,6 +27,7 @@ from longreach_identification.machine import (
     Identifiable,
     MeasuredSignal,
     Recording,
+    interpolated,
     longest_jump,
 )
 
@@ -112,7 +113,7 @@ class CraneIdentification(Identifiable):
     def predict(
         self, machine: Machinery, experiment: CommandedRun, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Return ``car_position`` and ``angle``, and the commands themselves, at given times."""
+        """Return ``car_position`` and ``angle`` at given times."""
         T, cycles = machine.controller.sample_time, len(experiment.forces)
         scenario = Scenario(
             duration=cycles * T, initial_state=InitialState(car_position=experiment.position)
@@ -125,15 +126,7 @@ class CraneIdentification(Identifiable):
         states = np.array([cycle.state.x for cycle in loop])
         rows = experiment.start + T * np.arange(cycles + 1)
         columns = {'car_position': states[:, CAR_POSITION], 'angle': states[:, ANGLE]}
-        found = {}
-        for name, at in times.items():
-            if name in columns:
-                found[name] = np.interp(at, rows, columns[name])
-            elif name in ('command', 'brake'):
-                raise InputError(f'{name} is an input of the crane; leave it out of the signals')
-            else:
-                raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
-        return found
+        return interpolated(times, rows, columns)
 
     def derived(self, machine: Machinery, experiment: CommandedRun) -> dict[str, float]:  # noqa: ARG002
         """Return the frequency of the swing with the car free [Hz]."""

@@ -78,5 +78,5 @@ def test_unknown_parameter_and_signal_are_refused(machinery, recording):
     with pytest.raises(InputError, match="parameter 'colour', allowed: car_mass"):
         CRANE.with_values(machinery, {'colour': 1.0})
     experiment = CRANE.experiment(machinery, recording)
-    with pytest.raises(InputError, match='command is an input'):
+    with pytest.raises(InputError, match="signal 'command', allowed: car_position, angle"):
         CRANE.predict(machinery, experiment, {'command': np.zeros(2)})

@@ -118,45 +118,24 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """
-    How :func:`identify` compares recordings.
+    """How :func:`identify` compares recordings."""
 
-    Parameters
-    ----------
-    signals : sequence of str
-        Patterns of the signals to compare.
-    prior : Prior, optional
-        From statics; its parameters are estimated, too, so that their uncertainty counts.
-    fixed : mapping of str to float, optional
-        Values of other parameters, in place of those of the machine.
-    offsets : sequence of str
-        Patterns of signals with an unknown constant in each recording.
-    clocks : mapping of str to sequence of str
-        Patterns of signals by clock; a signal has the last one that fits. Empty: all stamps and
-        the events have the same clock.
-    duration : float
-        Time after the first event that is compared [s].
-    horizons : sequence of float
-        Shorter durations that are compared first [s]: over a long time an oscillation with a wrong
-        frequency is out of phase, and the search would end far from the solution.
-    validation : sequence of str
-        Recordings that are not fitted, by name.
-    iterations : int
-        Of the search, for given noise levels.
-    robust : bool
-        Whether outliers weigh less.
-    """
-
-    signals: Sequence[str] = ('*',)
+    signals: Sequence[str] = ('*',)  # patterns of the signals to compare
+    # From statics; its parameters are estimated, too, so that their uncertainty counts.
     prior: Prior | None = None
+    # Values of other parameters, in place of those of the machine.
     fixed: Mapping[str, float] | None = None
-    offsets: Sequence[str] = ('*',)
+    offsets: Sequence[str] = ('*',)  # patterns of signals with a constant in each recording
+    # Patterns of signals by clock; a signal has the last one that fits. Empty: all stamps and the
+    # events have the same clock.
     clocks: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=lambda: CLOCKS)
-    duration: float = math.inf
+    duration: float = math.inf  # time after the first event that is compared [s]
+    # Shorter durations that are compared first [s]: over a long time an oscillation with a wrong
+    # frequency is out of phase, and the search would end far from the solution.
     horizons: Sequence[float] = (4.0,)
-    validation: Sequence[str] = ()
-    iterations: int = 20
-    robust: bool = False
+    validation: Sequence[str] = ()  # names of recordings that are not fitted
+    iterations: int = 20  # of the search, for given noise levels
+    robust: bool = False  # whether outliers weigh less
 
 
 def identify(

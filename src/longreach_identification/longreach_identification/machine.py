@@ -64,6 +64,16 @@ def longest_jump(signals: Sequence[Signal], least: float = 0.0, start: float = -
     return longest
 
 
+def interpolated(
+    times: Mapping[str, np.ndarray], rows: np.ndarray, columns: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return columns over ``rows`` [s] at other times; InputError for one that is not there."""
+    for name in times:
+        if name not in columns:
+            raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
+    return {name: np.interp(at, rows, columns[name]) for name, at in times.items()}
+
+
 class MeasuredSignal(NamedTuple):
     """
     A signal that a recording of a machine may contain, and where.
@@ -95,31 +105,16 @@ class Identifiable(ABC):
     One machine: its page of the identification.
 
     In all methods, ``machine`` is the machine's frozen parameter object.
-
-    Attributes
-    ----------
-    name : str
-        Of the machine.
-    free : tuple of FreeParameter
-        All parameters that can be free.
-    places : mapping of str to str
-        Where the machine's parameters have them, such as ``bucket.mass``.
-    compared : tuple of str
-        Patterns of the signals that are predicted, where others are inputs.
-    usual_groups : tuple of str
-        Groups of the parameters that are found by default; empty: all.
-    scanned : str
-        Parameter that decides frequencies: its start is chosen from many; empty: none.
-    signal_kinds : mapping of str to tuple of str
-        Patterns of signals by kind; empty: each signal is a kind of its own.
     """
 
     name: str
-    free: tuple[FreeParameter, ...]
-    places: Mapping[str, str]
-    compared: tuple[str, ...] = ('*',)
-    usual_groups: tuple[str, ...] = ()
+    free: tuple[FreeParameter, ...]  # all parameters that can be free
+    places: Mapping[str, str]  # where the machine's parameters have them, such as bucket.mass
+    compared: tuple[str, ...] = ('*',)  # patterns of signals that are predicted; others are inputs
+    usual_groups: tuple[str, ...] = ()  # of the parameters found by default; empty: all
+    # Parameter that decides frequencies: its start is chosen from many; empty: none.
     scanned: str = ''
+    # Patterns of signals by kind; empty: each signal is a kind of its own.
     signal_kinds: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     @abstractmethod
@@ -256,25 +251,12 @@ class SpoolRun(NamedTuple):
 
 
 class SpoolIdentification(Identifiable):
-    """
-    A machine that moves again by the recorded spools, from the pose that a recording begins with.
+    """A machine that moves again by the recorded spools, from a recording's first pose."""
 
-    Attributes
-    ----------
-    actuators : tuple of str
-        Names of the joints' actuators; a recording needs ``spool_NAME`` of all.
-    angles : tuple of str
-        Signals of their joint angles, which it needs, too [rad].
-    columns : Columns
-        Those of runs.
-    shown : tuple of str
-        Which of them are signals, by name or family.
-    """
-
-    actuators: tuple[str, ...]
-    angles: tuple[str, ...]
-    columns: Columns
-    shown: tuple[str, ...]
+    actuators: tuple[str, ...]  # names of the joints' actuators; needed is spool_NAME of all
+    angles: tuple[str, ...]  # signals of their joint angles, which are needed, too [rad]
+    columns: Columns  # of runs
+    shown: tuple[str, ...]  # which of them are signals, by name or family
 
     @abstractmethod
     def run(self, machine: Any, scenario: Any) -> Run[Any]:
@@ -322,12 +304,9 @@ class SpoolIdentification(Identifiable):
         run = self.run(machine, experiment.scenario)
         if run.message:
             raise LongreachError(run.message)
-        allowed = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
-        rows = run.column('time') + experiment.start
-        for name in times:
-            if name not in allowed:
-                raise InputError(f'signal {name!r}, allowed: {", ".join(allowed)}')
-        return {name: np.interp(at, rows, run.column(name)) for name, at in times.items()}
+        names = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
+        columns = {name: run.column(name) for name in names}
+        return interpolated(times, run.column('time') + experiment.start, columns)
 
     def corrections(self, machine: Any, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
         """Return errors of the first joint angles [rad], each of a single noisy sample."""

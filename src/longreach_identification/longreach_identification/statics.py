@@ -1,24 +1,17 @@
 """
 Parameters from poses at rest: weighted least squares over all poses together.
 
-Friction leaves the force of each actuator open: where it stops, a force of up to its static
-friction is left. As a rule its sign is that of the last motion, and its size that of the sliding
-friction; where vibrations shook the actuator after it had stopped, less is left. Therefore
-
-    measured force = predicted force + direction r + bias + rest,
-
-with the direction of the last motion (1 or -1), the mean friction left r, which is unknown, and a
-rest whose variance is estimated from the residuals. It is that of the friction, which differs from
-pose to pose, and not that of the sensors: a longer recording of the same poses does not reduce
-it, more poses do. Poses from one direction only cannot tell r from weight, which is an error.
+Where an actuator stops, a force of up to its static friction is left, as a rule with the sign of
+the last motion. Its mean is unknown; its scatter from pose to pose, and not that of the sensors,
+is the variance of the residuals: a longer recording of the same poses does not reduce it, more
+poses do. Poses from one direction only cannot tell friction from weight, which is an error.
 
 Constant errors of sensors, drifts of gauges, dimensions and the payload are unknowns with a prior.
 All poses share them, so that they do not average out either; without them the standard errors
 would be too small. What a prior contradicts is named in a warning. Quantities of one pose share
 its errors, such as the rounding of an encoder: their correlation over all poses is a part of the
-standard errors.
-
-Predictions are linearised, and the estimate is repeated from where it led to until it stays.
+standard errors. Predictions are linearised, and the estimate is repeated from where it led to
+until it stays.
 """
 
 from __future__ import annotations
