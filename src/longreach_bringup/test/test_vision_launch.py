@@ -37,7 +37,7 @@ def replayed(bag):
     """Return the tracks that the library finds in the recorded images."""
     own = rig()
     follower = Follower(own)
-    pairs: ImagePairs[np.ndarray] = ImagePairs(('left', 'right'), own.tracking.gap, 0.5)
+    pairs = ImagePairs(('left', 'right'), own.tracking.gap, 0.5)
     topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
     sets = [
         ready

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from small_rig import seen_at
 
 from longreach_markers.marker.detection import LOST, TRACKED
@@ -18,7 +19,7 @@ FRAME = 66_000_000  # [ns]
 class Work:
     def __init__(self, topics=TOPICS) -> None:
         self.topics = topics
-        self.pairs: ImagePairs[None] = ImagePairs(tuple(topics), 0.02, 0.2)
+        self.pairs = ImagePairs(tuple(topics), 0.02, 0.2)
         self.report = TrackingReport(self.pairs, topics, 0.02)
 
     def images(self, count: int, *cameras: str) -> None:
@@ -28,7 +29,7 @@ class Work:
     def image(self, stamp: int, *cameras: str) -> None:
         for camera in cameras or self.topics:
             self.report.add_image(camera, good=True)
-            self.pairs.add(camera, stamp, None)
+            self.pairs.add(camera, stamp, np.zeros(1, np.uint8))
 
     def found(self, seen=None, **statuses: str) -> None:
         estimates = {name: Estimate(name, status, '') for name, status in statuses.items()}

@@ -19,7 +19,7 @@ CAMERAS = ('left', 'right')
 
 def pairs(
     tolerance: float = 0.02, timeout: float = 0.5, cameras: tuple[str, ...] = CAMERAS
-) -> ImagePairs[str]:
+) -> ImagePairs:
     return ImagePairs(cameras, tolerance, timeout)
 
 
@@ -27,24 +27,29 @@ def both_at(times: Iterable[int]) -> list[tuple[str, int]]:
     return [(camera, at) for at in times for camera in CAMERAS]
 
 
-def feed(pairs: ImagePairs[str], images: Iterable[tuple[str, int]]) -> list[ImageSet[str]]:
-    """Add images (camera, stamp [ms]); each is a text that says which one it is."""
+def image_of(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def feed(pairs: ImagePairs, images: Iterable[tuple[str, int]]) -> list[ImageSet]:
+    """Add images (camera, stamp [ms]); each has the bytes of a text that says which one it is."""
     return [
         ready
         for camera, stamp in images
-        for ready in pairs.add(camera, stamp * MS, f'{camera} {stamp}')
+        for ready in pairs.add(camera, stamp * MS, image_of(f'{camera} {stamp}'))
     ]
 
 
-def by_camera(sets: Sequence[ImageSet[str]]) -> list[dict[str, int]]:
+def by_camera(sets: Sequence[ImageSet]) -> list[dict[str, int]]:
     """Return the stamps of each set by camera [ms]."""
     found = [{name: at // MS for name, at in ready.stamps.items()} for ready in sets]
     for ready, row in zip(sets, found, strict=True):
-        assert ready.images == {name: f'{name} {at}' for name, at in row.items()}
+        named = {name: image.tobytes().decode() for name, image in ready.images.items()}
+        assert named == {name: f'{name} {at}' for name, at in row.items()}
     return found
 
 
-def stamps(sets: Sequence[ImageSet[str]]) -> list[tuple[int | None, int | None]]:
+def stamps(sets: Sequence[ImageSet]) -> list[tuple[int | None, int | None]]:
     """Return the stamps of each set [ms], left and right."""
     return [(row.get('left'), row.get('right')) for row in by_camera(sets)]
 
@@ -258,12 +263,10 @@ def test_what_cannot_be_is_refused(arguments: tuple, match: str) -> None:
 
 def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch) -> None:
     monkeypatch.setattr(image_sets, 'ROOM', 1000)
-    pairs: ImagePairs[bytes] = ImagePairs(
-        ('left', 'right'), 0.02, 5.0, pixels=lambda one: np.frombuffer(one, np.uint8)
-    )
+    pairs = ImagePairs(('left', 'right'), 0.02, 5.0)
 
-    def image(k: int) -> bytes:
-        return bytes([k]) * 100
+    def image(k: int) -> np.ndarray:
+        return np.full(100, k, np.uint8)
 
     most = given = 0
     for k in range(150):
@@ -281,7 +284,7 @@ def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch) -> No
 
 @pytest.mark.parametrize('camera', CAMERAS)
 def test_copies_of_an_image_are_counted_and_not_used(camera: str) -> None:
-    made: ImagePairs[np.ndarray] = ImagePairs(CAMERAS, 0.0, 0.5, pixels=lambda image: image)
+    made = ImagePairs(CAMERAS, 0.0, 0.5)
     rng, found = np.random.default_rng(1), []
     shown = {name: rng.integers(0, 255, (40, 30)) for name in CAMERAS}
     for k in range(12):

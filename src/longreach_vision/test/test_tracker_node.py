@@ -108,7 +108,7 @@ def by_library(taken: list[Shot], tmp_path: Path) -> tuple[list[Any], list[Any]]
     # A file rounds the poses.
     own = load_rig(tmp_path / 'library.yaml')
     follower, make = Follower(own), Messages(conversions.ros_type)
-    pairs: ImagePairs[np.ndarray] = ImagePairs(tuple(own.cameras), own.tracking.gap, 0.5)
+    pairs = ImagePairs(tuple(own.cameras), own.tracking.gap, 0.5)
     sets = [ready for shot in taken for ready in pairs.add(*shot)] + pairs.flush()
     observed, estimated = [], []
     for ready in sets:

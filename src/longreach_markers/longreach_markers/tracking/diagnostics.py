@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class TrackingReport:
 
     def __init__(
         self,
-        pairs: ImagePairs[Any],
+        pairs: ImagePairs,
         topics: Mapping[str, str],
         gap: float,
         latency: float = math.inf,

@@ -39,7 +39,7 @@ _LAG = 3600.0
 class Followed(NamedTuple):
     """An image pair, and the result of the tracker."""
 
-    images: ImageSet[np.ndarray]
+    images: ImageSet
     frame: RigFrame
     # Search windows by camera and marker: u, v and half the side [px].
     windows: dict[str, dict[str, tuple[float, float, float]]]
@@ -72,7 +72,7 @@ class Follower:
     def __init__(self, rig: Rig) -> None:
         self.tracker = RigTracker(rig)
         self.problem = ''
-        self.pairs: ImagePairs[np.ndarray] | None = None
+        self.pairs: ImagePairs | None = None
         self._searched = dict.fromkeys(rig.cameras, -math.inf)
         self._pause = _AGAIN
 
@@ -81,7 +81,7 @@ class Follower:
         """Images that are not used, or not for positions, and why."""
         return self.pairs.notes if self.pairs is not None else []
 
-    def update(self, images: ImageSet[np.ndarray]) -> RigFrame:
+    def update(self, images: ImageSet) -> RigFrame:
         """Track the markers in the next images; stamps are without the rig's ``delays``."""
         times = images.times
         new = [
@@ -105,7 +105,7 @@ class Follower:
             self._search(images)
         return frame
 
-    def _search(self, images: ImageSet[np.ndarray]) -> None:
+    def _search(self, images: ImageSet) -> None:
         """Search for missing markers."""
         if not self.tracker.searchable:
             # Others may have been initialised in the meantime.
@@ -146,7 +146,7 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
     return found
 
 
-class _OneRun(ImagePairs[np.ndarray]):
+class _OneRun(ImagePairs):
     """Pairs of images of files, in which time does not go back; those that wait then stay."""
 
     added: Picture  # the latest one
@@ -160,10 +160,10 @@ class _OneRun(ImagePairs[np.ndarray]):
         )
 
 
-def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
+def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSet]:
     """Yield paired images."""
     rig = follower.tracker.rig
-    pairs = _OneRun(tuple(rig.cameras), rig.tracking.gap, _LAG, pixels=lambda image: image)
+    pairs = _OneRun(tuple(rig.cameras), rig.tracking.gap, _LAG)
     follower.pairs = pairs
     delays = rig.delays
     try:

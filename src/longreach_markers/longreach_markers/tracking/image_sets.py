@@ -20,8 +20,8 @@ import dataclasses
 import math
 import statistics
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,6 @@ ROOM = 256_000_000
 TIMEOUT = 0.5
 """Default lag of a camera behind another one after which it counts as stopped [s]."""
 
-Picture = TypeVar('Picture')
 
 # A stamp this far before or after the camera's latest one is out of line [ns]; for a slow camera,
 # forward: this many intervals between images.
@@ -46,11 +45,11 @@ _INTERVALS = 8
 _SPARSE = 16
 
 
-class ImageSet(NamedTuple, Generic[Picture]):
+class ImageSet(NamedTuple):
     """Images of one time from one camera or more, by camera."""
 
     stamps: dict[str, int]  # [ns], from which the delays of the rig are already subtracted
-    images: dict[str, Picture]
+    images: dict[str, np.ndarray]
     late: bool  # a set of this time or later has been returned before
 
     @property
@@ -64,19 +63,19 @@ class ImageSet(NamedTuple, Generic[Picture]):
         return {camera: stamp * 1e-9 for camera, stamp in self.stamps.items()}
 
 
-class _Waiting(NamedTuple, Generic[Picture]):
+class _Waiting(NamedTuple):
     """A queued image."""
 
     stamp: int  # [ns]
     interval: int  # shortest interval between images so far [ns]; 0: unknown
-    image: Picture
+    image: np.ndarray
 
 
 @dataclasses.dataclass
-class _Queue(Generic[Picture]):
+class _Queue:
     """Queued images of one camera, and its state."""
 
-    waiting: deque[_Waiting[Picture]]
+    waiting: deque[_Waiting]
     intervals: deque[int]  # [ns]
     last: int | None = None  # stamp of the latest image [ns]
     absent: bool = False  # images of other cameras do not wait for it
@@ -92,7 +91,7 @@ class _Queue(Generic[Picture]):
     left_out: int = 0  # dropped images with wrong stamps
     # Images with stamps out of line, in increasing order, until it is known whether they are
     # valid.
-    doubtful: list[tuple[int, Picture]] = dataclasses.field(default_factory=list)
+    doubtful: list[tuple[int, np.ndarray]] = dataclasses.field(default_factory=list)
 
     @property
     def queued(self) -> int:
@@ -133,15 +132,15 @@ class _Queue(Generic[Picture]):
         self.left_out += len(self.doubtful)
         self.doubtful.clear()
 
-    def append(self, stamp: int, image: Picture) -> None:
+    def append(self, stamp: int, image: np.ndarray) -> None:
         """Append an image that is later than the previous one."""
         self.note(stamp)
         self.waiting.append(_Waiting(stamp, min(self.intervals, default=0), image))
 
-    def repeats(self, pixels: np.ndarray | None) -> bool:
+    def repeats(self, pixels: np.ndarray) -> bool:
         """Return whether an image equals the previous one, and keep it for the next."""
         before, self.pixels = self.pixels, pixels
-        if pixels is None or before is None or pixels.shape != before.shape:
+        if before is None or pixels.shape != before.shape:
             return False
         every = (slice(None, None, _SPARSE),) * pixels.ndim
         if not np.array_equal(pixels[every], before[every]):
@@ -162,7 +161,7 @@ class _Queue(Generic[Picture]):
         self.standing = 0
 
 
-class ImagePairs(Generic[Picture]):
+class ImagePairs:
     """
     Collects the images of each time from one camera or more.
 
@@ -176,9 +175,6 @@ class ImagePairs(Generic[Picture]):
         If a camera's images are later than a waiting image by more than this [s], that image is
             returned without it. Afterwards no image waits until images of that camera arrive
             again.
-    pixels : callable, optional
-        Returns the pixels of an image, an array, for its size and to find copies; by default
-            None: neither is known.
 
     Attributes
     ----------
@@ -191,13 +187,7 @@ class ImagePairs(Generic[Picture]):
         For no camera, a name twice, or times that are negative or not finite.
     """
 
-    def __init__(
-        self,
-        cameras: Sequence[str],
-        tolerance: float,
-        timeout: float,
-        pixels: Callable[[Picture], np.ndarray | None] = lambda _: None,
-    ) -> None:
+    def __init__(self, cameras: Sequence[str], tolerance: float, timeout: float) -> None:
         if not 1 <= len(set(cameras)) == len(cameras):
             raise InputError(f'cameras = {list(cameras)}, allowed: one or more distinct names')
         for name, value in (('tolerance', tolerance), ('timeout', timeout)):
@@ -207,15 +197,14 @@ class ImagePairs(Generic[Picture]):
         self.paired = 0
         self.restarts = 0
         self.jumps = 0
-        self._pixels = pixels
         self.tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
-        self._queues: dict[str, _Queue[Picture]] = {
+        self._queues: dict[str, _Queue] = {
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
         }
         self._newest: int | None = None
         self._nearest_gap = math.nan
 
-    def add(self, camera: str, stamp: int, image: Picture) -> list[ImageSet[Picture]]:
+    def add(self, camera: str, stamp: int, image: np.ndarray) -> list[ImageSet]:
         """Add an image and return the sets that are complete, in the order of time."""
         queue = self._queues[camera]
         if not queue.is_in_line(stamp):
@@ -228,14 +217,14 @@ class ImagePairs(Generic[Picture]):
             queue.standing += 1
             return []
         queue.leave_out()
-        if queue.repeats(self._pixels(image)):
+        if queue.repeats(image):
             queue.note(stamp)
             queue.repeated += 1
         else:
             queue.append(stamp, image)
         return self.flush(patient=True)
 
-    def finish(self) -> list[ImageSet[Picture]]:
+    def finish(self) -> list[ImageSet]:
         """Return all waiting images at the end, including those with doubtful stamps."""
         for queue in self._queues.values():
             if queue.last is not None and queue.doubtful and queue.doubtful[0][0] > queue.last:
@@ -244,7 +233,7 @@ class ImagePairs(Generic[Picture]):
                 queue.doubtful.clear()
         return self.flush()
 
-    def flush(self, *, patient: bool = False) -> list[ImageSet[Picture]]:
+    def flush(self, *, patient: bool = False) -> list[ImageSet]:
         """Return all waiting images; if ``patient``, those that need not wait any longer."""
         sets = []
         while (ready := self._next(patient)) is not None:
@@ -298,7 +287,7 @@ class ImagePairs(Generic[Picture]):
 
     # --- time that jumps ---------------------------------------------------------------------
 
-    def _jumped(self, camera: str) -> list[ImageSet[Picture]]:
+    def _jumped(self, camera: str) -> list[ImageSet]:
         """Return complete sets after an image of a camera that is out of line."""
         newest = self._queues[camera].doubtful[-1][0]
         # Those of this camera, and of others that agree.
@@ -325,7 +314,7 @@ class ImagePairs(Generic[Picture]):
 
     # --- what goes next ----------------------------------------------------------------------
 
-    def _next(self, patient: bool) -> ImageSet[Picture] | None:
+    def _next(self, patient: bool) -> ImageSet | None:
         """Return the next set; None if there is none, or if it has to wait."""
         there = [name for name, queue in self._queues.items() if queue.waiting]
         if not there:
@@ -366,11 +355,10 @@ class ImagePairs(Generic[Picture]):
 
     def _is_full(self) -> bool:
         """Return whether waiting images exceed their room."""
-        waiting = (one.image for queue in self._queues.values() for one in queue.waiting)
-        sizes = (0 if one is None else one.nbytes for one in map(self._pixels, waiting))
-        return sum(sizes) > ROOM
+        waiting = (one for queue in self._queues.values() for one in queue.waiting)
+        return sum(one.image.nbytes for one in waiting) > ROOM
 
-    def _give(self, cameras: Sequence[str]) -> ImageSet[Picture]:
+    def _give(self, cameras: Sequence[str]) -> ImageSet:
         """Remove and return the first images of these cameras."""
         taken = {name: self._queues[name].waiting.popleft() for name in cameras}
         stamps = {name: one.stamp for name, one in taken.items()}

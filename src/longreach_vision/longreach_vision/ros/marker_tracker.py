@@ -68,12 +68,7 @@ class MarkerTracker:
             f' on {", ".join(topics)}'
         )
         warm_up()
-        self._pairs: ImagePairs[np.ndarray] = ImagePairs(
-            self.cameras,
-            self._rig.tracking.gap,
-            settings.timeout,
-            pixels=lambda image: image,
-        )
+        self._pairs = ImagePairs(self.cameras, self._rig.tracking.gap, settings.timeout)
         self._delays = self._rig.delays
         self._restarts = self._jumps = 0
         self._follower: Follower | None = None
@@ -162,7 +157,7 @@ class MarkerTracker:
 
     # --- tracking ----------------------------------------------------------------------------
 
-    def _track(self, images: ImageSet[np.ndarray]) -> None:
+    def _track(self, images: ImageSet) -> None:
         """Track the markers in a set of images, and publish the results."""
         if self._follower is None or self._frames != self._shown:
             self._shown = dict(self._frames)

@@ -97,7 +97,7 @@ class TrackerPublishers:
                 ]
             )
 
-    def publish(self, images: ImageSet[np.ndarray], frame: RigFrame, rig: Rig) -> None:
+    def publish(self, images: ImageSet, frame: RigFrame, rig: Rig) -> None:
         """Publish the results of a set of images, with the stamps of the images."""
         for name, found in frame.observations.items():
             at = images.stamps[name], self._frames[name]
@@ -148,7 +148,7 @@ class TrackerPublishers:
             ]
         )
 
-    def _publish_overlay(self, images: ImageSet[np.ndarray], frame: RigFrame, rig: Rig) -> None:
+    def _publish_overlay(self, images: ImageSet, frame: RigFrame, rig: Rig) -> None:
         """Publish the overlays of all cameras in one picture."""
         width = self.settings.overlay_width / len(rig.cameras)
         picture = draw_cameras(rig.cameras, images.images, images.times, frame.observations, width)
