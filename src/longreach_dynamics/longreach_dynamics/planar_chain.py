@@ -240,18 +240,7 @@ def _reactions(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-
 
 @ArrayCall
 @kernel
-def _forward(q, v, a, table):  # type: ignore[no-untyped-def]
-    """Overwrite joint torques with q''."""
-    own = own_matrix(table)
-    n = own.shape[1]
-    place_links(_finite(q, table, n), _finite(v, table, n), own)
-    if not accelerations(_finite(a, table, n), own):
-        raise ValueError
-
-
-@ArrayCall
-@kernel
-def _forward_loaded(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
+def _forward(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
     """Overwrite joint torques with q'' under wrenches."""
     own = own_matrix(table)
     n = own.shape[1]
@@ -420,18 +409,13 @@ class PlanarChain:
         self, q: np.ndarray, v: np.ndarray, torque: np.ndarray, wrenches: Any = None
     ) -> np.ndarray:
         """Return q'' (n,) [rad/s^2] under joint torques and wrenches."""
+        rows = _NO_WRENCHES if wrenches is None else wrenches
         try:
             a = torque.copy()
-            if wrenches is None:
-                _forward.call(q, v, a, self._table)
-            else:
-                _forward_loaded.call(q, v, a, wrenches, self._table)
+            _forward.call(q, v, a, rows, self._table)
         except _REFUSED:
             q, v, a = self._vectors(q=q, v=v, torque=torque)
-            if wrenches is None:
-                _again(_forward, q, v, a, self._table)
-            else:
-                _again(_forward_loaded, q, v, a, self._rows(wrenches), self._table)
+            _again(_forward, q, v, a, self._rows(rows), self._table)
         return a
 
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ rclpy's own executor where one of them is missing.
 from __future__ import annotations
 
 import inspect
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -31,11 +31,15 @@ from rclpy.executors import (
 )
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
+from rclpy.waitable import NumberOfEntities
 
 # Most messages of a subscription that are taken in one turn. With one, as in rclpy, a queue grows
 # without end where a timer's callback takes long: commands to a plant that catches up with real
 # time were seconds old when they were read.
 _MOST_TAKEN = 100
+
+# Kinds of entities, in the order of NumberOfEntities.
+_KINDS = ('subscription', 'guard_condition', 'timer', 'client', 'service')
 
 # What is used of rclpy 7.1 beyond its public interface.
 _METHODS = (
@@ -116,9 +120,6 @@ class NodeExecutor(SingleThreadedExecutor):
             ('client', None, [c for n in nodes for c in n.clients]),
             ('service', self._take_service, [s for n in nodes for s in n.services]),
         )
-        counts = dict.fromkeys(
-            ('subscription', 'guard_condition', 'timer', 'client', 'service'), 0
-        )
         handles: list[tuple[str, Any]] = []
         self._known: dict[str, dict[int, tuple[Callable[[Any], Any] | None, Any]]] = {
             kind: {} for kind, _, _ in groups
@@ -131,15 +132,15 @@ class NodeExecutor(SingleThreadedExecutor):
                 except InvalidHandle:
                     continue
                 handles.append((kind, entity.handle))
-                counts[kind] += 1
                 if entities is own:
                     # They only end the waiting.
                     continue
                 # Coroutines are left to rclpy, too.
                 direct = not inspect.iscoroutinefunction(getattr(entity, 'callback', None))
                 self._known[kind][entity.handle.pointer] = (take if direct else None, entity)
+        counts = Counter(kind for kind, _ in handles)
+        total = NumberOfEntities(*(counts[kind] for kind in _KINDS))
         self._waitables = []
-        total = [*counts.values(), 0]
         for node in nodes:
             for waitable in node.waitables:
                 try:
@@ -147,18 +148,10 @@ class NodeExecutor(SingleThreadedExecutor):
                 except InvalidHandle:
                     continue
                 self._waitables.append(waitable)
-                n = waitable.get_num_entities()
-                more = (
-                    n.num_subscriptions,
-                    n.num_guard_conditions,
-                    n.num_timers,
-                    n.num_clients,
-                    n.num_services,
-                    n.num_events,
-                )
-                total = [a + b for a, b in zip(total, more, strict=True)]
+                total += waitable.get_num_entities()
+        numbers = [getattr(total, name) for name in NumberOfEntities.__slots__]
         with self._context_handle:
-            self._waits = _rclpy.WaitSet(*total, self._context_handle)
+            self._waits = _rclpy.WaitSet(*numbers, self._context_handle)
         self._adders = [(getattr(self._waits, f'add_{kind}'), handle) for kind, handle in handles]
 
     # --- turns ---------------------------------------------------------------------------------
