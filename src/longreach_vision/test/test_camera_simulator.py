@@ -212,18 +212,6 @@ def test_an_occluder_is_there_at_its_times_and_moves_in_its_camera() -> None:
     assert (both[5:70, 9:12] == 60).all()
 
 
-def test_an_occluder_in_the_world_is_projected() -> None:
-    # 4 m away, 0.1 m wide: 22.6 px, from the middle upwards.
-    start, end = (0.0, 4.0, 0.0), (0.0, 4.0, 3.0)
-    bar = drawn_with(Occluder(start, end, width=0.1))
-    row = np.flatnonzero(bar[5] == 60)
-    assert row.mean() == pytest.approx(PINHOLE.cx, abs=0.6)
-    assert 17 <= row.size <= 22
-    assert (bar[70] == 120).all()
-    behind = drawn_with(Occluder((0.0, -4.0, 0.0), (0.0, -4.0, 3.0), width=0.1))
-    assert np.array_equal(behind, drawn_with())
-
-
 # --- only windows --------------------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ class CameraSimulator:
     """
     Simulated camera that observes markers.
 
-    ``pose`` is T_world_cam; occluders of the scene are in this camera's pixels. ``line_time`` is
+    ``pose`` is T_world_cam; occluders are in this camera's pixels. ``line_time`` is
     the time between rows [s]: a marker is drawn where it is at the time of its centre's row; its
     shape is not sheared. All pictures are drawn into the same array.
     """
@@ -166,19 +166,12 @@ class CameraSimulator:
             ends = occluder.at(time)
             if occluder.camera not in ('', self.camera.name) or ends is None:
                 continue
-            width = occluder.width
-            if ends.shape[1] == 3:
-                points = self.pose.to_camera(ends)
-                ends = self.camera.project(points, strict=False)
-                if not np.isfinite(ends).all():
-                    continue
-                width *= math.sqrt(self.camera.fx * self.camera.fy) / float(points[:, 2].mean())
             way = ends[1] - ends[0]
             length = float(np.hypot(*way))
             if length < 1e-6:
                 continue
             normal = np.array([-way[1], way[0]]) / length
-            limits = (-width / 2.0, width / 2.0, length / 2.0)
+            limits = (-occluder.width / 2.0, occluder.width / 2.0, length / 2.0)
             grey = occluder.grey * self._view.gain
             rows.append([*ends.mean(axis=0), *normal, *limits, grey])
         return np.array(rows).reshape(-1, 8)

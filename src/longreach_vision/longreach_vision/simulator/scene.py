@@ -46,17 +46,19 @@ class SimulatedMarker(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Occluder(Parameters):
     """
-    Bar of one grey level in front of all markers during some time.
+    Bar of one grey level in the image, in front of all markers during some time.
 
-    It is in the image if its ends have two coordinates, in the world if they have three. Its edges
-    are straight in the image (no lens distortion), without motion blur.
+    Its edges are straight in the image (no lens distortion), without motion blur.
     """
 
-    start: tuple[float, ...] = quantity('start of its middle line: u, v [px], or x, y, z [m]')
-    end: tuple[float, ...] = quantity('end of its middle line, likewise')
-    width: float = quantity('width, px or m', above=0.0)
+    start: tuple[float, ...] = quantity('start of its middle line, u v', 'px', length=2)
+    end: tuple[float, ...] = quantity('end of its middle line, u v', 'px', length=2)
+    width: float = quantity('width', 'px', above=0.0)
     velocity: tuple[float, ...] = quantity(
-        'velocity, px/s or m/s; start and end are positions at the time appears', default=()
+        'velocity; start and end are positions at the time appears',
+        'px/s',
+        length=2,
+        default=(0.0, 0.0),
     )
     camera: str = quantity('camera in which it is visible; empty for all', '', default='')
     grey: float = quantity('grey level', 'grey levels', at_least=0.0, at_most=255.0, default=60.0)
@@ -66,26 +68,19 @@ class Occluder(Parameters):
     )
 
     def check(self) -> None:
-        """Raise InputError for inconsistent sizes."""
-        counts = [len(self.start), len(self.end), len(self.velocity) or len(self.start)]
-        if counts not in ([2, 2, 2], [3, 3, 3]):
-            raise InputError(
-                f'start, end and velocity have {counts} values, allowed: 2 (image) or 3 (world)'
-            )
+        """Raise InputError for a bar without length."""
         if self.start == self.end:
             raise InputError(f'start and end are both {list(self.start)}, allowed: two points')
 
     def at(self, time: float) -> np.ndarray | None:
-        """Return both ends (2, 2 or 3) at a time [s], in px or m; None while it is not visible."""
+        """Return both ends (2, 2) at a time [s], in px; None while it is not visible."""
         if time < self.appears or (self.vanishes is not None and time >= self.vanishes):
             return None
-        way = np.array(self.velocity or (0.0,) * len(self.start)) * (time - self.appears)
+        way = np.array(self.velocity) * (time - self.appears)
         return np.array([self.start, self.end]) + way
 
     def scaled(self, factor: float) -> Occluder:
         """Return the occluder for images resized by a factor."""
-        if len(self.start) == 3:
-            return self
         # Pixel centres have integer coordinates.
         start, end = (
             tuple((value + 0.5) * factor - 0.5 for value in one) for one in (self.start, self.end)
@@ -154,7 +149,7 @@ class CameraLook(Parameters):
     occluders: tuple[Occluder, ...] = quantity('objects in front of the markers', '', default=())
 
     def scaled(self, factor: float) -> CameraLook:
-        """Return the look for images resized by a factor; scales occluders in the image."""
+        """Return the look for images resized by a factor; scales occluders."""
         if factor == 1.0:
             return self
         return self.replace(occluders=tuple(one.scaled(factor) for one in self.occluders))
