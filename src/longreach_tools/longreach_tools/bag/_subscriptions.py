@@ -47,6 +47,7 @@ class RecordedTopic:
     bag_time: int = 0  # of the last message written [ns]
     arrived: array[int] = field(default_factory=lambda: array('q'))
     subscription: Any = None
+    losses: Any = None  # the event of the middleware
     publishers: int = 0
     # Messages of publishers that were not looked at yet: a topic is known from its subscribers,
     # too, and a publisher that keeps messages should send all of them to a new subscription.
@@ -185,23 +186,10 @@ class Subscriptions:
 
     def collect_losses(self) -> None:
         """Query the middleware for lost messages."""
-        from rclpy.impl.implementation_singleton import rclpy_implementation
-
-        handlers = [
-            (topic, handler)
-            for topic in self.topics.values()
-            for handler in topic.subscription.event_handlers
-        ]
-        if not handlers:
-            return
-        context = self._node.context.handle
-        wait_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(handlers), context)
-        wait_set.clear_entities()
-        for _, handler in handlers:
-            handler.add_to_wait_set(wait_set)
-        wait_set.wait(0)
-        for topic, handler in handlers:
-            if handler.is_ready(wait_set) and (event := handler.take_data()) is not None:
+        for topic in self.topics.values():
+            with topic.losses:
+                event = topic.losses.take_event()
+            if event is not None:
                 topic.lost_by_event += event.total_count_change
 
     def unseen(self, names: Iterable[str]) -> list[str]:
@@ -228,7 +216,8 @@ class Subscriptions:
 
     def _open(self, topic: RecordedTopic) -> None:
         """Subscribe with a QoS that is compatible with all publishers."""
-        from rclpy.event_handler import SubscriptionEventCallbacks
+        from rclpy.event_handler import QoSSubscriptionEventType, SubscriptionEventCallbacks
+        from rclpy.impl.implementation_singleton import rclpy_implementation
 
         topic.subscription = self._node.create_subscription(
             topic.message,
@@ -236,10 +225,12 @@ class Subscriptions:
             _never_called,
             subscription_profile(topic.offers, topic.typename),
             raw=True,
-            event_callbacks=SubscriptionEventCallbacks(
-                message_lost=_never_called, use_default_callbacks=False
-            ),
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )
+        lost = QoSSubscriptionEventType.RCL_SUBSCRIPTION_MESSAGE_LOST
+        handle = topic.subscription.handle
+        with handle:
+            topic.losses = rclpy_implementation.EventHandle(handle, lost)
 
 
 def _never_called(_: object) -> None:
