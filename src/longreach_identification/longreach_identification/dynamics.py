@@ -369,9 +369,7 @@ def problem_of(
                 own.setdefault(name, []).append(value)
         for name, values in own.items():
             if name in wanted and not (prior and name in prior.names):
-                # Scales are relative to ``first``.
-                scale = begin[name] if name.endswith('_scale') else 1.0
-                begin[name] = float(np.median(values)) * scale
+                begin[name] = float(np.median(values))
     else:
         begin |= start
     unknowns = []

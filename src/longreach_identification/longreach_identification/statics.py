@@ -32,8 +32,8 @@ from longreach_identification.estimation import (
     estimate,
 )
 from longreach_identification.fit_report import INTERRUPTED
-from longreach_identification.machine import Identifiable, Recording, Signal
-from longreach_identification.recordings import check_finite, check_recordings, require
+from longreach_identification.machine import Identifiable, Recording
+from longreach_identification.recordings import check_finite, check_recordings, require, signal
 from longreach_identification.stillness import Mean, Motion, StillStretch, find_still
 
 # Relative step of differences, and rounds until the estimate stays to within this share of its
@@ -251,10 +251,10 @@ def identify_statics(
             f'there are {len(poses)} poses at rest, allowed: at least {_FEWEST_POSES}; hold more'
             ' poses, or shorten the shortest stretch'
         )
-    used = _used(poses)
-    warnings = _check_directions(poses, used) + _check_rest(poses, used)
-    measured = [name for name, rows in used.items() if rows.any()]
-    gauges = [name for name in measured if fnmatchcase(name, _GAUGES)]
+    values = _values(poses)
+    warnings = _check_directions(poses, values) + _check_rest(poses, values)
+    values = {name: shown for name, shown in values.items() if np.isfinite(shown).any()}
+    gauges = [name for name in values if fnmatchcase(name, _GAUGES)]
     unknowns = _unknowns(statics, machine, parameters, gauges)
     names = tuple(unknown.name for unknown in unknowns)
     missing = [
@@ -270,6 +270,8 @@ def identify_statics(
         )
     recordings = list(dict.fromkeys(pose.recording for pose in poses))
     index = np.array([recordings.index(pose.recording) for pose in poses])
+    middles = np.array([0.5 * (pose.start + pose.end) for pose in poses])
+    since = np.array([t - middles[index == k].mean() for t, k in zip(middles, index, strict=True)])
     nuisances = [
         nuisance
         for nuisance in statics.nuisances(machine, poses)
@@ -278,9 +280,9 @@ def identify_statics(
     unknowns += [Unknown(n.name, n.mean, *n.bounds, n.scale) for n in nuisances]
     for gauge in gauges:
         for number, recording in enumerate(recordings):
-            rows = used[gauge] & (index == number)
-            if rows.any():
-                size = max(abs(_value(poses[k], gauge)) for k in np.flatnonzero(rows).tolist())
+            own = values[gauge][np.isfinite(values[gauge]) & (index == number)]
+            if own.size:
+                size = float(np.abs(own).max())
                 name, drift = (of_gauge(what, gauge, recording) for what in _OF_GAUGE)
                 unknowns.append(Unknown(name, 0.0, scale=size or 1e-6, recording=number))
                 unknowns.append(Unknown(drift, 0.0, scale=10.0 * DRIFT, recording=number))
@@ -291,29 +293,34 @@ def identify_statics(
         np.array([nuisance.mean for nuisance in known]),
         np.diag([nuisance.deviation**2 for nuisance in known]),
     )
-    data = [
-        Recording(recording, _as_signals(poses, used, index == number, measured))
-        for number, recording in enumerate(recordings)
-    ]
+    data = []
+    for number, recording in enumerate(recordings):
+        own = {name: shown[index == number] for name, shown in values.items()}
+        signals = {
+            name: signal(middles[index == number], shown)
+            for name, shown in own.items()
+            if np.isfinite(shown).any()
+        }
+        data.append(Recording(recording, signals))
     # Of few poses the scatter can be smaller than what the means allow.
     floors = {
         name: float(
             np.median([p.measured[name].standard_error for p in poses if name in p.measured])
         )
-        for name in measured
+        for name in values
     }
     model = statics.model(machine, poses)
-    times = _since_middle(poses, index)
+    known_by = (tuple(values), index, recordings, since)
     # Such as the friction of a cylinder whose force is not used.
-    rows = np.stack([used[name] for name in measured])
-    acting = _Linear(model, unknowns, measured, index, recordings, times).slopes[rows].any(axis=0)
+    rows = np.isfinite(np.stack(list(values.values())))
+    acting = _Linear(model, unknowns, *known_by).slopes[rows].any(axis=0)
     unknowns = [u for u, acts in zip(unknowns, acting, strict=True) if u.name in names or acts]
     found: Estimate | None = None
     predict: _Linear | None = None
     for number in range(_MOST_ROUNDS):
         # After two rounds the slopes no longer change.
         slopes = predict.slopes if predict is not None and number > 1 else None
-        predict = _Linear(model, unknowns, measured, index, recordings, times, slopes)
+        predict = _Linear(model, unknowns, *known_by, slopes)
         before = found
         found = estimate(Problem(predict, data, unknowns, prior, floors=floors))
         if found.status == INTERRUPTED:
@@ -332,14 +339,11 @@ def identify_statics(
     assert predict is not None
     machine_start = statics.page.values(machine)
     shapes = model(machine_start)
-    values = dict(zip(found.names, found.values.tolist(), strict=True))
-    residuals = {}
-    for name, predicted in predict.all(values).items():
-        shown = np.array([_value(pose, name) for pose in poses])
-        residuals[name] = np.where(used[name], shown - predicted, np.nan)
+    best = predict.all(dict(zip(found.names, found.values.tolist(), strict=True)))
+    residuals = {name: values[name] - predicted for name, predicted in best.items()}
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
-    warnings += _check_shapes(poses, used, index, shapes)
+    warnings += _check_shapes(values, index, shapes)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
     found = found._replace(start=start)
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
@@ -356,33 +360,27 @@ def identify_statics(
         residuals,
         tuple(stretches),
         _sensitivity(predict.slopes, rows, found, free, known),
-        (*warnings, *found.warnings, *_check_residuals(statics, poses, residuals, times)),
+        (*warnings, *found.warnings, *_check_residuals(statics, poses, residuals, since)),
     )
 
 
-def _value(pose: StaticPose, name: str) -> float:
-    """Return the mean of a quantity in a pose, NaN when it was not measured."""
-    mean = pose.measured.get(name)
-    return np.nan if mean is None else mean.value
-
-
-def _used(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
-    """Return for each quantity in which poses it is used, (poses,)."""
+def _values(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
+    """Return the mean of each quantity in all poses, (poses,); NaN where it is not used."""
     found = {}
     for name in dict.fromkeys(name for pose in poses for name in pose.measured):
         # Where the direction is unknown, so is the sign of the friction.
-        usable = [
-            np.isfinite(_value(pose, name)) and pose.directions.get(name, 1) != 0 for pose in poses
+        means = [
+            pose.measured.get(name) if pose.directions.get(name, 1) else None for pose in poses
         ]
-        found[name] = np.array(usable)
+        found[name] = np.array([np.nan if mean is None else mean.value for mean in means])
     return found
 
 
-def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray]) -> list[str]:
+def _check_directions(poses: Sequence[StaticPose], values: Mapping[str, np.ndarray]) -> list[str]:
     """Return warnings about directions; raises InputError when there is one only."""
     warnings = []
     unused: dict[int, list[str]] = {}
-    for name, rows in used.items():
+    for name, shown in values.items():
         signs = [pose.directions[name] for pose in poses if name in pose.directions]
         if not signs:
             continue
@@ -393,7 +391,7 @@ def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray
                 f'{name}: the last motion before all poses was in the same direction ({which}), so'
                 ' that friction and mass cannot be told apart; approach poses from both sides'
             )
-        unknown = len(signs) - int(np.count_nonzero(rows))
+        unknown = len(signs) - int(np.count_nonzero(np.isfinite(shown)))
         if unknown:
             unused.setdefault(unknown, []).append(name)
         fewest = min(signs.count(1), signs.count(-1))
@@ -409,15 +407,16 @@ def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray
     ]
 
 
-def _check_rest(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray]) -> list[str]:
+def _check_rest(poses: Sequence[StaticPose], values: Mapping[str, np.ndarray]) -> list[str]:
     """Return warnings about quantities that move while the actuators rest."""
     warnings = []
-    for name, rows in used.items():
-        shown = [poses[k] for k in np.flatnonzero(rows).tolist()]
+    for name, means in values.items():
+        use = np.isfinite(means)
+        shown = [poses[k] for k in np.flatnonzero(use).tolist()]
         if len(shown) < _FEWEST_POSES:
             continue
         errors = [pose.measured[name].standard_error for pose in shown]
-        worst, size = int(np.argmax(errors)), float(np.ptp([_value(pose, name) for pose in shown]))
+        worst, size = int(np.argmax(errors)), float(np.ptp(means[use]))
         if errors[worst] > _MOVES * size:
             warnings.append(
                 f'{name} moves or is noisy while the actuators rest, most in'
@@ -426,14 +425,6 @@ def _check_rest(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray]) -> 
                 ' one?'
             )
     return warnings
-
-
-def _since_middle(poses: Sequence[StaticPose], index: np.ndarray) -> np.ndarray:
-    """Return times of poses relative to the mean one of their recording [s], (poses,)."""
-    times = np.array([0.5 * (pose.start + pose.end) for pose in poses])
-    return np.array(
-        [time - times[index == k].mean() for time, k in zip(times, index, strict=True)]
-    )
 
 
 def _check_residuals(
@@ -476,16 +467,13 @@ def _check_residuals(
 
 
 def _check_shapes(
-    poses: Sequence[StaticPose],
-    used: Mapping[str, np.ndarray],
-    index: np.ndarray,
-    shapes: Mapping[str, np.ndarray],
+    values: Mapping[str, np.ndarray], index: np.ndarray, shapes: Mapping[str, np.ndarray]
 ) -> list[str]:
     """Return warnings about gauges that do not follow the model: swapped, or of a wrong sign."""
 
-    def centred(values: np.ndarray, use: np.ndarray) -> np.ndarray:
+    def centred(means: np.ndarray, use: np.ndarray) -> np.ndarray:
         # Each recording has a bias of its own.
-        parts = [np.where(use & (index == k), values, np.nan) for k in np.unique(index)]
+        parts = [np.where(use & (index == k), means, np.nan) for k in np.unique(index)]
         return np.asarray(
             np.nansum(
                 [part - np.nanmean(part) for part in parts if np.isfinite(part).any()], axis=0
@@ -497,12 +485,13 @@ def _check_shapes(
         return float(one @ other) / size if size else 1.0
 
     warnings = []
-    gauges = [name for name in used if fnmatchcase(name, _GAUGES)]
+    gauges = [name for name in values if fnmatchcase(name, _GAUGES)]
     for name in gauges:
-        use = used[name] & np.array([np.count_nonzero(used[name][index == k]) > 1 for k in index])
+        use = np.isfinite(values[name])
+        use = use & np.array([np.count_nonzero(use[index == k]) > 1 for k in index])
         if np.count_nonzero(use) < _FEWEST_ROWS:
             continue
-        measured = centred(np.array([_value(pose, name) for pose in poses]), use)
+        measured = centred(values[name], use)
         alike = {other: related(measured, centred(shapes[other], use)) for other in gauges}
         if alike[name] > _FOLLOWS:
             continue
@@ -606,23 +595,6 @@ def _unknowns(
     ]
 
 
-def _as_signals(
-    poses: Sequence[StaticPose],
-    used: Mapping[str, np.ndarray],
-    rows: np.ndarray,
-    names: Sequence[str],
-) -> dict[str, Signal]:
-    """Return the measured quantities of a recording's poses, with noise of unknown level."""
-    chosen = np.flatnonzero(rows).tolist()
-    times = np.array([0.5 * (poses[k].start + poses[k].end) for k in chosen])
-    found = {}
-    for name in names:
-        values = np.array([_value(poses[k], name) if used[name][k] else np.nan for k in chosen])
-        if np.isfinite(values).any():
-            found[name] = Signal(times, values, np.full(len(chosen), np.nan))
-    return found
-
-
 class _Linear:
     """Linearised prediction of all poses, for :class:`Problem`."""
 
@@ -630,13 +602,13 @@ class _Linear:
         self,
         model: StaticModel,
         unknowns: Sequence[Unknown],
-        measured: Sequence[str],
+        measured: tuple[str, ...],
         index: np.ndarray,
         recordings: Sequence[str],
         times: np.ndarray,
         slopes: np.ndarray | None = None,
     ) -> None:
-        self._measured, self._index = tuple(measured), index
+        self._measured, self._index = measured, index
         self._names = [unknown.name for unknown in unknowns]
         self._at = np.array([unknown.start for unknown in unknowns])
         at = dict(zip(self._names, self._at.tolist(), strict=True))
