@@ -31,8 +31,8 @@ class Source:
         """Return the own controls of a machine."""
         return []
 
-    def springs(self, _now: float) -> Sequence[tuple[str, str]]:
-        """Return machine and control of sliders that go back to 0 now."""
+    def springs(self, _now: float) -> Sequence[str]:
+        """Return the controls whose sliders go back to 0 now."""
         return ()
 
     def pictures(self) -> dict[str, np.ndarray]:
@@ -90,5 +90,5 @@ def _show_slow(source: Source, page: Page, world: World, now: float) -> None:
         return
     for machine in list(world.machines):
         page.show_controls(machine, source.controls(machine, world))
-    for machine, name in source.springs(now):
-        page.spring_back(machine, name)
+    for control in source.springs(now):
+        page.spring_back(control)

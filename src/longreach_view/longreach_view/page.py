@@ -510,11 +510,11 @@ class Page:
         self._on(slider, lambda value: self._ask(machine, name, value))
         self._widgets[(machine, name)] = slider
 
-    def spring_back(self, machine: str, name: str) -> None:
-        """Put a slider back to 0."""
-        slider = self._widgets.get((machine, name))
-        if slider is not None and slider.value != 0.0:
-            slider.value = 0.0
+    def spring_back(self, control: str) -> None:
+        """Put the slider of a control back to 0."""
+        for (_, name), slider in self._widgets.items():
+            if name == control:
+                slider.value = 0.0
 
 
 def _line(text: str, kind: str = 'grey') -> str:

@@ -38,8 +38,8 @@ _LEFT_OUT = ('/rosout', '/parameter_events')
 _EACH = ('MarkerArray', 'InertiaStamped')
 # How often new topics and services are looked for [s].
 _LOOK = 0.5
-# A slider of a valve goes back to 0 when it was not moved for this long; while it is not 0, and a
-# moment longer, its command is sent with this period [s].
+# A slider of a valve goes back to 0 when it was not moved for this long; until then, and a moment
+# longer, its command is sent with this period [s].
 _SPRING, _SENDING, _PERIOD = 1.0, 0.2, 0.02
 # A failure is shown for this long, and a service has this long to answer [s].
 _SHOWN, _PATIENCE = 6.0, 5.0
@@ -80,10 +80,9 @@ class LiveSource(Source):
         self._calls: list[tuple[float, str, Any]] = []
         self._due: list[tuple[str, Any, Any]] = []
         self._publishers: dict[str, Any] = {}
-        self._spools: dict[str, dict[str, float]] = {}
-        self._touched: dict[tuple[str, str], float] = {}
+        # Of valves by topic and cylinder what was wanted, and when; when it was sent last.
+        self._spools: dict[str, dict[str, tuple[float, float]]] = {}
         self._sent: dict[str, float] = {}
-        self._until: dict[str, float] = {}
 
     # --- listening ---------------------------------------------------------------------------
 
@@ -225,9 +224,7 @@ class LiveSource(Source):
                     self._call(service, Trigger, Trigger.Request(), now)
         elif ' ' in request.name:
             topic, _, cylinder = request.name.partition(' ')
-            self._spools.setdefault(topic, {})[cylinder] = float(request.value)
-            self._touched[(request.machine, request.name)] = now
-            self._until[topic] = now + _SPRING + _SENDING
+            self._spools.setdefault(topic, {})[cylinder] = (float(request.value), now)
         elif request.name in self._services:
             if self._services[request.name] == _ATTACH:
                 load = AttachLoad.Request(mass=float(request.value))
@@ -257,24 +254,23 @@ class LiveSource(Source):
         return self._publishers[topic]
 
     def _send(self, now: float) -> None:
-        """Send the commands of valves that are not closed, and a moment longer."""
-        for topic, until in list(self._until.items()):
-            if now > until:
-                del self._until[topic]
-            elif now - self._sent.get(topic, 0.0) >= _PERIOD:
+        """Send the commands of valves that were moved lately, and a moment longer closed ones."""
+        for topic, spools in self._spools.items():
+            last = max(when for _, when in spools.values())
+            if now - last <= _SPRING + _SENDING and now - self._sent.get(topic, 0.0) >= _PERIOD:
                 self._sent[topic] = now
-                spools = self._spools[topic]
-                message = ValveCommand(name=list(spools), spool=list(spools.values()))
+                values = [v if now - when <= _SPRING else 0.0 for v, when in spools.values()]
+                message = ValveCommand(name=list(spools), spool=values)
                 self._publisher(topic, ValveCommand, qos.STREAM).publish(message)
 
-    def springs(self, now: float) -> Sequence[tuple[str, str]]:
+    def springs(self, now: float) -> Sequence[str]:
         """Return the sliders that were not moved for a while: their valves close."""
-        found = [key for key, when in self._touched.items() if now - when > _SPRING]
-        for machine, name in found:
-            del self._touched[(machine, name)]
-            topic, _, cylinder = name.partition(' ')
-            self._spools[topic][cylinder] = 0.0
-            self._until[topic] = max(self._until.get(topic, 0.0), now + _SENDING)
+        found = []
+        for topic, spools in self._spools.items():
+            for cylinder, (spool, when) in spools.items():
+                if spool != 0.0 and now - when > _SPRING:
+                    spools[cylinder] = (0.0, when)
+                    found.append(f'{topic} {cylinder}')
         return found
 
     def _call(self, name: str, kind: Any, request: Any, now: float) -> None:

@@ -163,7 +163,7 @@ def test_valves_have_sliders_while_no_other_node_commands_them():
     for sample in (state, state._replace(topic='/boom/hydraulics', typename='HydraulicState')):
         world.take(sample, 0.0)
     with contextlib.closing(LiveSource()) as source, bench() as plant:
-        plant.listen(ValveCommand, topic)
+        heard = plant.listen(ValveCommand, topic)
 
         def sliders():
             source.poll(world, time.monotonic())
@@ -174,8 +174,13 @@ def test_valves_have_sliders_while_no_other_node_commands_them():
         plant.until(lambda: not sliders(), 'none beside a controller')
         plant.driver.destroy_publisher(other)
         plant.until(sliders, 'a slider again')
-        source.handle(Request('boom', f'{topic} a', 0.5), world, time.monotonic())
-        plant.settle()
+        begun = time.monotonic()
+        source.handle(Request('boom', f'{topic} a', 0.5), world, begun)
+        plant.until(lambda: sliders() and heard and heard[-1].spool[0] == 0.0, 'closed')
+        assert time.monotonic() - begun >= 1.0
+        assert heard[0].spool[0] == 0.5
+        assert source.springs(time.monotonic()) == [f'{topic} a']
+        assert source.springs(time.monotonic()) == []
         assert sliders(), 'its own commands are none of another node'
 
 
