@@ -21,7 +21,7 @@ from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.hydraulic_messages import finite_values, valve_command
+from longreach_node.hydraulic_messages import finite_values
 from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -101,4 +101,5 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
 
     def message_of(self, command: BoomCommand, header: Header) -> ValveCommand:
         """Return a command as a message."""
-        return valve_command([c.name for c in self._boom.cylinders], header, command.spools)
+        names = [cylinder.name for cylinder in self._boom.cylinders]
+        return ValveCommand(header=header, name=names, spool=command.spools)

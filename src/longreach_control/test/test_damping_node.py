@@ -29,7 +29,6 @@ from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.trajectory_following import FARTHEST
 from longreach_node.cycle_node import CycleNode
-from longreach_node.hydraulic_messages import valve_command
 from longreach_node.testing import bench, setting
 
 SCENARIO = """
@@ -175,7 +174,7 @@ class Answering(CycleNode[ValveCommand]):
             velocity[2 * N :],
         )
         spools = self._control.cycle(measured, Wanted(position[N : 2 * N], velocity[N : 2 * N]))
-        return valve_command(hydraulics.name, joints.header, spools.tolist())
+        return ValveCommand(header=joints.header, name=hydraulics.name, spool=spools.tolist())
 
 
 def test_a_node_takes_part_in_the_benchmark() -> None:

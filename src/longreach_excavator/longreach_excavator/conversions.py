@@ -25,7 +25,6 @@ from longreach_node.hydraulic_messages import (
     finite_values,
     hydraulic_state,
     values_from_command,
-    valve_command,
 )
 from longreach_node.joint_messages import joint_values
 from longreach_node.markers import (
@@ -148,8 +147,8 @@ def command_to_message(command: ExcavatorCommand, header: Header) -> ValveComman
         if force is not None
     }
     if not forces:
-        return valve_command(CYLINDERS, header, command.spools)
-    return valve_command(list(forces), header, forces=list(forces.values()))
+        return ValveCommand(header=header, name=CYLINDERS, spool=command.spools)
+    return ValveCommand(header=header, name=list(forces), force=list(forces.values()))
 
 
 def command_from_message(

@@ -19,7 +19,7 @@ from longreach_harvester.follower import HarvesterFollower, Measurement
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.spec import HARVESTER
-from longreach_node.hydraulic_messages import finite_values, valve_command
+from longreach_node.hydraulic_messages import finite_values
 from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -54,4 +54,4 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
 
     def message_of(self, command: tuple[float, ...], header: Header) -> ValveCommand:
         """Return spools as a message."""
-        return valve_command(JOINTS, header, command)
+        return ValveCommand(header=header, name=JOINTS, spool=command)

@@ -10,7 +10,7 @@ from longreach_harvester.control import load_controller
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_node.hydraulic_messages import finite_values, valve_command
+from longreach_node.hydraulic_messages import finite_values
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.stamps import nanoseconds_of
@@ -40,4 +40,4 @@ class OperatorNode(Base):
     @staticmethod
     def message_of(command: tuple[float, ...], header: Header) -> ValveCommand:
         """Return spools as a message."""
-        return valve_command(JOINTS, header, command)
+        return ValveCommand(header=header, name=JOINTS, spool=command)

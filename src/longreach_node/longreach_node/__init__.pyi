@@ -13,7 +13,6 @@ from longreach_node.hydraulic_messages import finite_values as finite_values
 from longreach_node.hydraulic_messages import hydraulic_state as hydraulic_state
 from longreach_node.hydraulic_messages import spools_from_message as spools_from_message
 from longreach_node.hydraulic_messages import values_from_command as values_from_command
-from longreach_node.hydraulic_messages import valve_command as valve_command
 from longreach_node.joint_messages import joint_values as joint_values
 from longreach_node.markers import BLUE as BLUE
 from longreach_node.markers import BROWN as BROWN

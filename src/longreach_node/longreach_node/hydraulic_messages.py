@@ -38,16 +38,6 @@ def hydraulic_state(
     )
 
 
-def valve_command(
-    names: Sequence[str],
-    header: Header,
-    spools: Sequence[float] = (),
-    forces: Sequence[float] = (),
-) -> ValveCommand:
-    """Return a command of spool positions, or of forces [N], for the cylinders of these names."""
-    return ValveCommand(header=header, name=list(names), spool=list(spools), force=list(forces))
-
-
 def values_from_command(
     message: ValveCommand, known: Sequence[str], topic: str, forces: bool = False
 ) -> tuple[dict[str, float], dict[str, float]]:

@@ -20,14 +20,12 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.validate_namespace import validate_namespace
-from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine import MachineSpec
 from longreach_node import qos
-from longreach_node.hydraulic_messages import valve_command
 from longreach_node.stamps import duration_of, nanoseconds_of
 
 # Longest duration that the middleware accepts, and of a trajectory, as in a scenario [s].
@@ -241,8 +239,8 @@ def command_valves(
                 f' {", ".join(names)}'
             )
         # A stamp of zero is now.
-        command = valve_command(names, Header(), spools)
-        closed = valve_command(names, Header(), [0.0] * len(names))
+        command = ValveCommand(name=names, spool=spools)
+        closed = ValveCommand(name=names, spool=[0.0] * len(names))
         far.repeat(publisher, command, duration, closed, spec.other_senders)
         return str(publisher.topic_name)
 

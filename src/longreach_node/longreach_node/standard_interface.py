@@ -11,8 +11,7 @@ Only this module imports the package: 1.5 with Jazzy, 2.1 with newer distributio
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -104,28 +103,22 @@ class StandardInterface:
         method = getattr(self, name)
 
         async def answer(request: Any, response: Any) -> Any:
-            with self._result_in(response):
+            try:
                 waits = method(request, response)
                 if waits is not None:
                     await waits
+            except _RefusedError as refusal:
+                # Some services have results of their own.
+                own = getattr(type(response), refusal.kind, None)
+                common = getattr(self._codes, f'RESULT_{refusal.kind}', None)
+                response.result.result = common if own is None else own
+                response.result.error_message = str(refusal)
+            else:
+                if hasattr(response, 'result'):
+                    response.result.result = self._codes.RESULT_OK
             return response
 
         return answer
-
-    @contextlib.contextmanager
-    def _result_in(self, response: Any) -> Iterator[None]:
-        """Write into a response that the block has succeeded, or why it was refused."""
-        try:
-            yield
-        except _RefusedError as refusal:
-            # Some services have results of their own.
-            own = getattr(type(response), refusal.kind, None)
-            common = getattr(self._codes, f'RESULT_{refusal.kind}', None)
-            response.result.result = common if own is None else own
-            response.result.error_message = str(refusal)
-        else:
-            if hasattr(response, 'result'):
-                response.result.result = self._codes.RESULT_OK
 
     def _check_not_ended(self) -> None:
         """Refuse a request after the end."""
