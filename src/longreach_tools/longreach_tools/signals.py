@@ -275,10 +275,9 @@ def restarts(stamps: np.ndarray, begin: int) -> np.ndarray:
 
 def never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     """
-    Return which stamps [ns] were never set: zeros, unless a simulation began there.
+    Return which stamps [ns] were never set, such as of messages for now: zeros within a run.
 
-    That is where the ``clock`` [ns] of the recording begins, or the stamps after it, and where
-    stamps begin anew. Other zeros are of messages for now, such as commands by hand.
+    One begins where the ``clock`` [ns] or the stamps after a zero begin, and where stamps return.
     """
     zeros, others = np.flatnonzero(stamps == 0), np.flatnonzero(stamps)
     values = np.concatenate(([0], stamps[others], [0]))
@@ -330,11 +329,8 @@ def _times(
 
 
 def _clock_of(bag: Bag, readers: dict[str, _Reader]) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return times of recording and stamps [ns] of the topic with most stamps, both (samples,).
-
-    It is one of the machines that are read, where they have any: others may have another clock.
-    """
+    """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
+    # One of the machines that are read, where they have any: others may have another clock.
     spaces = tuple({f'{name.rpartition("/")[0]}/' for name in readers})
     stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
     stamped = stamp_readers(bag, stores)

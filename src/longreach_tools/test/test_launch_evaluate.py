@@ -312,5 +312,7 @@ def test_launch_file_by_name(prefix, tmp_path):
     directory.mkdir(parents=True)
     (directory / 'crane.launch.xml').write_text('<launch/>')
     assert find_launch_file('crane', environment) == directory / 'crane.launch.xml'
-    with pytest.raises(InputError, match='AMENT_PREFIX_PATH is empty'):
+    with pytest.raises(
+        InputError, match=r'AMENT_PREFIX_PATH \(empty\); .* source install/setup.bash'
+    ):
         find_launch_file('crane', {})

@@ -320,11 +320,7 @@ def _is_whole(file: Path) -> bool:
 
 
 def _rolled_back(file: Path, resources: ExitStack) -> Path:
-    """
-    Return an SQLite file without an unfinished transaction, as a copy if it has one.
-
-    SQLite would write to the recording to roll back a transaction of a killed recorder.
-    """
+    """Return an SQLite file; a copy without the unfinished transaction if it has one."""
     companions = [file.with_name(file.name + suffix) for suffix in ('-journal', '-wal')]
     unfinished = [companion for companion in companions if companion.is_file()]
     if not any(companion.stat().st_size for companion in unfinished):

@@ -346,12 +346,7 @@ def _profile(depth: int, reliable: bool, latched: bool) -> Any:
 
 
 def subscription_profile(offered: Sequence[Qos], typename: str = '') -> Any:
-    """
-    Return the rclpy QoSProfile by which one subscription hears all of these publishers.
-
-    Without any publisher: reliable and volatile, to hear the first message of the usual one; the
-    caller asks again when the publishers are known.
-    """
+    """Return the rclpy QoSProfile that hears all of these publishers; of none the usual one."""
     return _profile(
         _LARGE_DEPTH if typename in _LARGE_TYPES else _RECORDER_DEPTH,
         all(qos.reliability.name == 'RELIABLE' for qos in offered),

@@ -2,7 +2,7 @@
 Record, play, inspect and recover rosbag2 files, compatible with ``ros2 bag``.
 
   longreach bag record                                all topics, until Ctrl-C
-  longreach bag record /crane/sensors --out run1 --stamps header
+  longreach bag record --topics /crane/sensors --out run1 --stamps header
   longreach bag info run1
   longreach bag play run1 --speed 2 --clock
   longreach bag recover run1 --out run2               after a crash or damage
@@ -58,13 +58,13 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``record``."""
     add = parser.add_argument
     add(
-        'names',
-        nargs='*',
+        '--topics',
+        nargs='+',
+        default=[],
         metavar='TOPIC',
         help='a part * of a name stands for any, as in */image_raw (default: all topics but hidden'
         ' ones, /rosout and /parameter_events)',
     )
-    add('--topics', nargs='+', default=[], metavar='TOPIC', help='the same')
     add(
         '-o',
         '--out',
@@ -146,10 +146,7 @@ def _record(arguments: argparse.Namespace) -> None:
     from ._report import recording_as_dict, recording_as_text
     from ._topics import checked_name
 
-    names = [
-        checked_name(name, arguments.namespace, patterns=True)
-        for name in arguments.names + arguments.topics
-    ]
+    names = [checked_name(name, arguments.namespace, patterns=True) for name in arguments.topics]
     options = RecordOptions(
         Path(arguments.out or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')),
         tuple(dict.fromkeys(names)),
