@@ -19,7 +19,7 @@ __all__ = ['track']
 
 
 def track(
-    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 0
+    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None
 ) -> Iterator[RigFrame]:
     """
     Yield the positions of the markers in each set of images, as ``longreach vision track``.
@@ -34,11 +34,11 @@ def track(
     from longreach_vision.io.bag_files import BagImages, is_bag
 
     if len(sources) != 1 or rate is not None or not is_bag(Path(sources[0])):
-        yield from files.track(rig, *sources, rate=rate, bits=bits)
+        yield from files.track(rig, *sources, rate=rate)
         return
     known = rig if isinstance(rig, Rig) else load_rig(rig)
     topics = {name: f'/vision/{name}/image_raw' for name in known.cameras}
-    recorded = BagImages(sources[0], topics, bits)
+    recorded = BagImages(sources[0], topics)
     follower = Follower(known)
     for one in follow(follower, iter(recorded)):
         yield one.frame

@@ -239,7 +239,7 @@ def test_images_of_a_bag(tmp_path):
         ('left/image_raw', 7, image_message(deep, 'mono16', BEGIN + 2)),
     ]
     bag = write_bag(tmp_path / 'bag', 'vision', rows)
-    found = list(BagImages(bag, TOPICS, bits=12))
+    found = list(BagImages(bag, TOPICS))
     assert [(p.camera, p.stamp) for p in found] == [
         ('left', BEGIN),
         ('right', BEGIN + 1),

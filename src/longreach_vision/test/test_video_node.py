@@ -274,7 +274,7 @@ def plugged(monkeypatch: pytest.MonkeyPatch, errors: Any) -> None:
         error = next(errors)
         if error is not None:
             raise error
-        return Plugged('camera 0', color=False, bits=16)
+        return Plugged('camera 0')
 
     monkeypatch.setattr(video_feed, 'open_source', open_source)
     monkeypatch.setattr(video_feed, 'RETRY', 0.01)
@@ -332,7 +332,7 @@ def test_a_control_that_the_camera_did_not_take_is_said(
 
     def open_source(*_: object, capture: CaptureOptions, **__: object) -> ImageSource:
         asked.append(capture)
-        source = Plugged('camera 0', color=False, bits=16)
+        source = Plugged('camera 0')
         source.refused.append('focus = 30, but camera 0 has 0')
         return source
 

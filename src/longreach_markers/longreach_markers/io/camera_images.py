@@ -73,9 +73,9 @@ class CameraSource(ImageSource):
         name: str,
         capture: CaptureOptions,
         clock: Callable[[], int],
-        **options: Any,
+        color: bool,
     ) -> None:
-        super().__init__(name, **options)
+        super().__init__(name, color)
         self._clock = clock
         self._local = isinstance(device, int) or device.startswith('/dev/')
         waiting = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, round(_OPENING * 1e3)]

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.io.camera_images import CameraSource, CaptureOptions
@@ -22,7 +21,6 @@ def open_source(
     spec: str | int,
     *,
     color: bool = False,
-    bits: int = 0,
     capture: CaptureOptions | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> ImageSource:
@@ -36,8 +34,6 @@ def open_source(
         pictures (``*``, ``?``).
     color : bool
         Frames in BGR instead of grey.
-    bits : int
-        Significant bits of 16-bit pictures, 9 to 16; 0: from the values, with a note.
     capture : CaptureOptions, optional
         Settings of a camera.
     clock : callable
@@ -51,20 +47,19 @@ def open_source(
         For a camera or stream that cannot be opened.
     """
     text = str(spec).strip()
-    options: dict[str, Any] = {'color': color, 'bits': bits}
     device = int(text) if text.isdecimal() else text
     if isinstance(device, int) or device.startswith('/dev/video'):
         _check_device(device)
         name = f'camera {device}'
-        return CameraSource(device, name, capture or CaptureOptions(), clock, **options)
+        return CameraSource(device, name, capture or CaptureOptions(), clock, color)
     if '://' in device and not device.startswith('file://'):
         # The part before @ may contain a password.
         name = re.sub('//[^/@]*@', '//', device)
-        return CameraSource(device, name, capture or CaptureOptions(), clock, **options)
+        return CameraSource(device, name, capture or CaptureOptions(), clock, color)
     if not device:
         raise InputError("source = '', allowed: a camera, address, file, folder or pattern")
     try:
-        return stored_source(device, options)
+        return stored_source(device, color)
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError) as error:

@@ -71,10 +71,7 @@ class BitDepth:
         """What was found, if it is not 16 bits; empty otherwise."""
         if self._found in (0, 16):
             return ''
-        return (
-            f'16-bit images are scaled as of {self._found} bits, which hold all values so far;'
-            ' otherwise give the bits of the camera'
-        )
+        return f'16-bit images are scaled as of {self._found} bits, which hold all values so far'
 
 
 class _Format(NamedTuple):

@@ -57,10 +57,10 @@ class ImageSource:
     unnumbered = ''
     """Note that numbers in the names of pictures are not used; empty if they are."""
 
-    def __init__(self, name: str, color: bool, bits: int) -> None:
+    def __init__(self, name: str, color: bool = False) -> None:
         self.name = name
         self._convert = bgr_of if color else gray_of
-        self._depth = BitDepth(bits)
+        self._depth = BitDepth()
         self.refused, self.damaged = [], {}
         self._reader: ThreadPoolExecutor | None = None
         self._capture: Any = None

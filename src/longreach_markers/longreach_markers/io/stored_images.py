@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -58,7 +57,7 @@ _COUNT_TOLERANCE = 2
 _MILLISECOND, _ROUNDED = 1_000_000, 600_000
 
 
-def stored_source(device: str, options: dict[str, Any]) -> ImageSource:
+def stored_source(device: str, color: bool = False) -> ImageSource:
     """Return a source of files."""
     path = Path(device.removeprefix('file://')).expanduser()
     if path.is_dir():
@@ -68,7 +67,7 @@ def stored_source(device: str, options: dict[str, Any]) -> ImageSource:
                 f'folder {path} has no pictures, allowed: files {" ".join(PICTURES)} in the'
                 ' folder itself'
             )
-        return Pictures(device, files, **options)
+        return Pictures(device, files, color)
     if not path.exists():
         if not any(sign in path.name for sign in '*?['):
             raise InputError(
@@ -77,18 +76,18 @@ def stored_source(device: str, options: dict[str, Any]) -> ImageSource:
         files = [one for one in path.parent.glob(path.name) if is_picture(one)]
         if not files:
             raise InputError(f'no picture in {path.parent} matches {path.name}')
-        return Pictures(device, files, **options)
+        return Pictures(device, files, color)
     if not path.is_file():
         # Opening a pipe without a writer would block.
         raise InputError(f'{path} is a pipe or device, allowed: a camera, address, file or folder')
-    return Pictures(device, [path], **options) if is_picture(path) else Video(path, **options)
+    return Pictures(device, [path], color) if is_picture(path) else Video(path, color)
 
 
 class Pictures(ImageSource):
     """Picture files, in natural order, or by the times in names that are equal before them."""
 
-    def __init__(self, name: str, files: list[Path], **options: Any) -> None:
-        super().__init__(name, **options)
+    def __init__(self, name: str, files: list[Path], color: bool) -> None:
+        super().__init__(name, color)
         self.files = tuple(sorted(files, key=natural_order))
         self.count = len(files)
         timed = [found for path in self.files if (found := _stamp_in(path.stem))]
@@ -218,8 +217,8 @@ class _ExactTimes:
 class Video(ImageSource):
     """A video file."""
 
-    def __init__(self, path: Path, **options: Any) -> None:
-        super().__init__(str(path), **options)
+    def __init__(self, path: Path, color: bool) -> None:
+        super().__init__(str(path), color)
         self.files = (path,)
         # FFmpeg takes what is before a colon in a name for a protocol.
         self._capture = opened_capture(str(path.absolute()), cv2.CAP_FFMPEG)

@@ -17,7 +17,7 @@ from longreach_markers.tracking.frames import RigFrame
 
 
 def track(
-    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 0
+    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None
 ) -> Iterator[RigFrame]:
     """
     Yield the positions of the markers in each set of images, as ``longreach vision track``.
@@ -31,8 +31,6 @@ def track(
         sources than cameras the first cameras are used.
     rate : float, optional
         Images per second, instead of the times of the files [Hz].
-    bits : int
-        Significant bits of 16-bit images; 0: found from their values.
 
     Yields
     ------
@@ -60,8 +58,7 @@ def track(
     known = dataclasses.replace(known, cameras={name: known.cameras[name] for name in used})
     with contextlib.ExitStack() as stack:
         opened = {
-            name: stack.enter_context(open_source(str(place), bits=bits))
-            for name, place in used.items()
+            name: stack.enter_context(open_source(str(place))) for name, place in used.items()
         }
         for source in opened.values():
             if source.live:

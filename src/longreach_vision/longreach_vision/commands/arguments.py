@@ -52,7 +52,7 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     )
 
 
-READING = ('rate', 'bits', 'start', 'scale')
+READING = ('rate', 'start', 'scale')
 """Options for the reading of images and the start of tracking."""
 
 OUTPUTS = ('out', 'csv', 'bag', 'overlay')
@@ -69,11 +69,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     'rate': {
         'type': image_rate,
         'help': 'images per second, instead of the times of the files',
-    },
-    'bits': {
-        'type': int,
-        'default': 0,
-        'help': 'significant bits of 16-bit images (default: as many as the largest value needs)',
     },
     'start': {
         'metavar': 'CAMERA.MARKER=u,v,r',

@@ -155,11 +155,11 @@ def _opened(
     rig = _started(rig, arguments.start)
     if is_recorded:
         topics = {name: absolute_name(f'{name}/image_raw', arguments.namespace) for name in names}
-        recorded = BagImages(given[0], topics, arguments.bits)
+        recorded = BagImages(given[0], topics)
         return rig, iter(recorded), None, [recorded]
     sources: dict[str, ImageSource] = {}
     for name, spec in zip(names, given, strict=True):
-        source = stack.enter_context(open_source(spec, bits=arguments.bits))
+        source = stack.enter_context(open_source(spec))
         if source.live:
             raise InputError(
                 f'{source.name} is a camera, allowed: files; for cameras use the nodes:'

@@ -283,9 +283,9 @@ class BagImages:
     ones are left out, and are in ``damaged``, with the reasons.
     """
 
-    def __init__(self, bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> None:
+    def __init__(self, bag: str | Path, topics: Mapping[str, str]) -> None:
         self._bag = bag
-        self._depths = {camera: BitDepth(bits) for camera in topics}
+        self._depths = {camera: BitDepth() for camera in topics}
         self._counts = dict.fromkeys(topics, 0)
         self.damaged: dict[str, str] = {}
         self.files: tuple[Path, ...] = ()

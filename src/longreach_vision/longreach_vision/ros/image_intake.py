@@ -63,7 +63,7 @@ class ImageIntake:
             for camera in rig.cameras
         }
         self._encodings: dict[str, str] = {}
-        self._depths = {name: BitDepth(settings.bits) for name in rig.cameras}
+        self._depths = {name: BitDepth() for name in rig.cameras}
         self.heard = time.monotonic()
 
     def on_image(self, camera: str, message: Image | CompressedImage) -> None:

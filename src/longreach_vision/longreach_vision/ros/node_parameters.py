@@ -23,12 +23,6 @@ def _seconds(meaning: str, default: float, **rule: Any) -> Any:
     return quantity(meaning, 's', at_least=0.0, default=default, **rule)
 
 
-def _bits(images: str) -> Any:
-    """Declare the significant bits of some images."""
-    text = f'significant bits of 16-bit {images}, from 9 on; 0: as many as the largest value needs'
-    return _count(text, at_most=16)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RigParameters(FrameParameters):
     """Parameters of every node that reads a rig."""
@@ -89,7 +83,6 @@ class TrackerParameters(RigParameters, TrackingParameters):
         ('raw', 'compressed'),
         default='raw',
     )
-    bits: int = _bits('images')
     frame_id: str = quantity(
         'frame of the poses in the rig, without frame_prefix', '', default='world'
     )
@@ -201,7 +194,6 @@ class VideoNodeParameters(ImageParameters):
     pixel_format: str = quantity(
         "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
     )
-    bits: int = _bits('pictures')
     focus: float = quantity(
         'position of the lens of a camera in units of the driver, without autofocus; -1: as it is',
         at_least=-1.0,

@@ -134,7 +134,6 @@ class VideoFeed:
         return open_source(
             settings.source,
             color=settings.encoding == 'bgr8',
-            bits=settings.bits,
             capture=CaptureOptions(
                 settings.width or (camera.width if camera else 0),
                 settings.height or (camera.height if camera else 0),

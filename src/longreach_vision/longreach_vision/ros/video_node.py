@@ -76,7 +76,7 @@ class VideoNode(Node):
             # What is no file, or wrong with it, is the matter of its feed.
             with (
                 contextlib.suppress(InputError, OSError, RuntimeError, ValueError),
-                stored_source(spec, {'color': False, 'bits': 0}) as source,
+                stored_source(spec) as source,
             ):
                 known[name] = source
         found = dict(zip(known, places_of(known), strict=True))
