@@ -61,8 +61,7 @@ class IntactMcap(McapReader):
         assert self.bio is not None
         file, damage = self.bio, []
         ending = _ending(file)
-        summary_is_bad = ending is not None and _is_damaged(file, ending)
-        if ending and ending[2] and not summary_is_bad:
+        if ending and ending[2]:
             self.data_end = ending[0]
             self.read_index()
         spans = [
@@ -89,7 +88,7 @@ class IntactMcap(McapReader):
             )
         if ending and not damage and _has_damaged_data(file, ending[0]):
             damage.append('bytes outside of its chunks')
-        if summary_is_bad:
+        if ending and ending[2] is False:
             damage.append('its summary')
         if damage:
             self.damage = f'{Path(str(self.path)).name}: {", ".join(damage)}'
@@ -172,24 +171,21 @@ def fault_at_end(path: Path) -> str:
         ending = _ending(file)
         if ending is None:
             return 'truncated, its end is missing'
-        return 'the checksum of its summary does not match' * _is_damaged(file, ending)
+        return 'the checksum of its summary does not match' * (ending[2] is False)
 
 
-def _ending(file: BinaryIO) -> tuple[int, int, int] | None:
-    """Return start of the summary, start of the footer, checksum (0: none); None if not closed."""
+def _ending(file: BinaryIO) -> tuple[int, int, bool | None] | None:
+    """Return starts of summary and footer of a closed file, and if its checksum (if any) fits."""
     footer = file.seek(0, 2) - _FOOTER_TO_END
     content = _read(file, footer, _FOOTER_TO_END) if footer > 0 else b''
     mark = _RECORD.pack(_FOOTER, _FOOTER_CONTENT.size)
     if not (content.startswith(mark) and content.endswith(_MAGIC)):
         return None
     start, _, checksum = _FOOTER_CONTENT.unpack_from(content, _RECORD.size)
-    return min(start or footer, footer), footer, checksum
-
-
-def _is_damaged(file: BinaryIO, ending: tuple[int, int, int]) -> bool:
-    """Return whether a closed file's summary has a checksum that does not match."""
-    start, footer, checksum = ending
-    return bool(checksum) and checksum != _checksum(file, start, footer + _FOOTER_CHECKED)
+    start = min(start or footer, footer)
+    if not checksum:
+        return start, footer, None
+    return start, footer, checksum == _checksum(file, start, footer + _FOOTER_CHECKED)
 
 
 def _has_damaged_data(file: BinaryIO, summary: int) -> bool:

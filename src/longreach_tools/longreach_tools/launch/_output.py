@@ -71,8 +71,7 @@ class Output:
             self._file.write(b'%.7f ' % time.time() + text)
         except OSError as error:
             # A full disk must not stop the supervision of processes.
-            if not self._screen_lost:
-                self._screen(2, f'[ERROR] [launch]: launch.log: {error.strerror}\n'.encode())
+            self._screen(2, f'[ERROR] [launch]: launch.log: {error.strerror}\n'.encode())
 
     def _screen(self, descriptor: int, text: bytes) -> None:
         """Write a text completely; call ``when_lost`` when the reader has closed its end."""
@@ -93,27 +92,22 @@ class Lines:
         self, stream: IO[bytes], process: str, mode: str, output: Output, *, error: bool
     ) -> None:
         self._stream = stream
-        self._descriptor = stream.fileno()
         self._write = functools.partial(output.line, process, mode, error=error)
         self._rest = self.last = b''
-        os.set_blocking(self._descriptor, False)
+        os.set_blocking(stream.fileno(), False)
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._descriptor, self._read)
+        self._loop.add_reader(stream, self._read)
 
     def _read(self) -> bool:
         """Pass on some data; return False when none is available."""
-        try:
-            data = os.read(self._descriptor, _CHUNK)
-        except OSError:
-            return False
-        if not data:
-            self._loop.remove_reader(self._descriptor)
-            return False
-        *lines, self._rest = (self._rest + data).split(b'\n')
+        data = self._stream.read(_CHUNK)
+        if data == b'':
+            self._loop.remove_reader(self._stream)
+        *lines, self._rest = (self._rest + (data or b'')).split(b'\n')
         for line in lines:
             self._write(line.removesuffix(b'\r'))
             self.last = line.strip() or self.last
-        return True
+        return bool(data)
 
     def flush(self) -> None:
         """Pass on all data available now."""
@@ -127,5 +121,5 @@ class Lines:
         self.flush()
         if self._rest:
             self._write(self._rest)
-        self._loop.remove_reader(self._descriptor)
+        self._loop.remove_reader(self._stream)
         self._stream.close()
