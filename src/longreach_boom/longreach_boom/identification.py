@@ -13,9 +13,8 @@ Dimensions of the group ``geometry`` are known to a deviation: no drawing is exa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -53,81 +52,46 @@ _MORE_POSES = 2
 _ALIKE = 1e-3
 
 
-class _Kind(NamedTuple):
-    """A parameter of each beam or cylinder, or of the whole boom."""
-
-    group: str
-    unit: str
-    lowest: float
-    highest: float
-    meaning: str
-    read: Callable[[BoomParameters, int], float]
-    deviation: float = math.inf
-    logarithmic: bool = False
-
-
-def _one(_: BoomParameters, __: int) -> float:
-    """Return the value of a scale in the start file."""
-    return 1.0
-
-
-def _friction(name: str, most: float, unit: str, meaning: str) -> _Kind:
+def _friction(name: str, unit: str, most: float, meaning: str) -> FreeParameter:
     """Return the friction of pistons."""
-    return _Kind(
-        'friction', unit, 0.0, most, meaning,
-        lambda boom, i: float(getattr(boom.cylinders[i].friction, name)), _FACTOR, True,
-    )  # fmt: skip
+    return FreeParameter(name, 'friction', unit, 0.0, most, meaning, _FACTOR, True)
 
 
-def _damping(meaning: str) -> _Kind:
+def _damping(name: str, meaning: str) -> FreeParameter:
     """Return the scale of a damping."""
-    return _Kind('damping', '1', 0.0, 100.0, meaning, _one, _FACTOR, True)
+    return FreeParameter(name, 'damping', '1', 0.0, 100.0, meaning, _FACTOR, True)
 
 
-def _geometry(unit: str, most: float, meaning: str, deviation: float) -> _Kind:
-    """Return a dimension: a scale, or what is added to 0."""
-    base = 0.0 if meaning.startswith('added') else 1.0
-    return _Kind(GEOMETRY, unit, base - most, base + most, meaning, lambda _, __: base, deviation)
-
-
-def _sensitivity(boom: BoomParameters, i: int) -> float:
-    """Return the gain of a gauge over Young's modulus [m/Pa]."""
-    return boom.beams[i].strain_gauge.gain / boom.youngs_modulus
+def _geometry(
+    name: str, unit: str, base: float, most: float, meaning: str, deviation: float
+) -> FreeParameter:
+    """Return a dimension, which is ``base`` in the start file."""
+    return FreeParameter(name, GEOMETRY, unit, base - most, base + most, meaning, deviation)
 
 
 # With a number for each beam and its cylinder.
-_NUMBERED = {
-    'mass_scale': _Kind('masses', '1', 0.3, 3.0, 'of the mass per length, xi', _one),
-    'viscous_friction': _friction('viscous', 1e7, 'N s/m', 'of the piston, r_V'),
-    'coulomb_friction': _friction('coulomb', 1e6, 'N', 'of the sliding piston, r_C'),
-    'static_friction': _friction('static', 1e6, 'N', 'of the sticking piston, r_S'),
-    'gauge_sensitivity': _Kind(
-        'gauges', 'm/Pa', 1e-15, 1e-9,
-        "gain k_SG of the strain gauge over Young's modulus", _sensitivity,
-    ),
-    'gauge_bias': _Kind(
-        'gauges', '1', -0.01, 0.01, 'bias b_SG of the strain gauge',
-        lambda boom, i: boom.beams[i].strain_gauge.bias,
-    ),
-    'length_scale': _geometry('1', 0.05, 'of the length of the beam', _DIMENSION),
-    'lever_scale': _geometry('1', 0.05, "of the cylinder's lever, r or a", _DIMENSION),
-    'area_scale': _geometry('1', 0.05, 'of both piston areas', _DIMENSION),
-    'stiffness_scale': _geometry('1', 0.5, 'of E I of the beam', _SECTION),
-    'mass_taper': _geometry('1', 0.5, 'added to 1 at the tip, as for E I', _TAPER),
-    'stiffness_taper': _geometry('1', 0.5, 'added to 1 at the tip, less at the root', _TAPER),
-    'gauge_shift': _geometry('m', 0.2, 'added to the position of the gauge', _SHIFT),
-}  # fmt: skip
-_COMMON = {
-    'youngs_modulus': _Kind(
-        'youngs_modulus', 'Pa', 1e9, 1e12, 'E', lambda boom, _: boom.youngs_modulus
-    ),
-    'joint_damping_scale': _damping('of d_phi of all joints'),
-    'beam_damping_scale': _damping('of d_w of all beams, for damping: distributed'),
-    'loss_time_scale': _damping('of all loss times, for damping: kelvin_voigt'),
-    'bulk_modulus': _Kind(
-        'oil', 'Pa', 1e8, 3e9, 'of the oil, beta', lambda boom, _: boom.oil.bulk_modulus
-    ),
-}
+_NUMBERED = (
+    FreeParameter('mass_scale', 'masses', '1', 0.3, 3.0, 'of the mass per length, xi'),
+    _friction('viscous_friction', 'N s/m', 1e7, 'of the piston, r_V'),
+    _friction('coulomb_friction', 'N', 1e6, 'of the sliding piston, r_C'),
+    _friction('static_friction', 'N', 1e6, 'of the sticking piston, r_S'),
+    FreeParameter('gauge_sensitivity', 'gauges', 'm/Pa', 1e-15, 1e-9, 'gain k_SG over E'),
+    FreeParameter('gauge_bias', 'gauges', '1', -0.01, 0.01, 'b_SG'),
+    _geometry('length_scale', '1', 1.0, 0.05, 'of the length of the beam', _DIMENSION),
+    _geometry('lever_scale', '1', 1.0, 0.05, "of the cylinder's lever, r or a", _DIMENSION),
+    _geometry('area_scale', '1', 1.0, 0.05, 'of both piston areas', _DIMENSION),
+    _geometry('stiffness_scale', '1', 1.0, 0.5, 'of E I of the beam', _SECTION),
+    _geometry('mass_taper', '1', 0.0, 0.5, 'added to 1 at the tip, as for E I', _TAPER),
+    _geometry('stiffness_taper', '1', 0.0, 0.5, 'added to 1 at the tip, less at the root', _TAPER),
+    _geometry('gauge_shift', 'm', 0.0, 0.2, 'added to the position of the gauge', _SHIFT),
+)
+_COMMON = (
+    FreeParameter('youngs_modulus', 'youngs_modulus', 'Pa', 1e9, 1e12, 'E'),
+    _damping('joint_damping_scale', 'of d_phi of all joints'),
+    _damping('beam_damping_scale', 'of d_w of all beams, for damping: distributed'),
+    _damping('loss_time_scale', 'of all loss times, for damping: kelvin_voigt'),
+    FreeParameter('bulk_modulus', 'oil', 'Pa', 1e8, 3e9, 'of the oil, beta'),
+)
 
 
 def scaled(
@@ -178,26 +142,33 @@ class BoomIdentification(LoadExperiments):
 
     def free_parameters(self, machine: BoomParameters) -> tuple[FreeParameter, ...]:
         """Return all parameters that can be free; those of the damping law in use."""
-        unused = 'loss' if machine.ritz.damping == 'distributed' else 'beam_damping'
-        entries = [(f'{name}_{i + 1}', kind, i) for name, kind, i in _numbered(machine)]
-        entries += [(n, kind, 0) for n, kind in _COMMON.items() if not n.startswith(unused)]
-        found = []
-        for name, kind, i in entries:
-            free = FreeParameter(name, *kind[:5], kind.deviation, kind.logarithmic)
-            value = kind.read(machine, i)
-            if kind.logarithmic and value > 0.0:
+        values, found = self.values(machine), []
+        for free in _declared(machine):
+            value = values[free.name]
+            if free.logarithmic and value > 0.0:
                 free = free._replace(lowest=_LEAST * value)
-            elif kind.logarithmic:
+            elif free.logarithmic:
                 # What the file has not is no factor of anything.
                 free = free._replace(deviation=math.inf, logarithmic=False)
             found.append(free)
         return tuple(found)
 
     def values(self, machine: BoomParameters) -> dict[str, float]:
-        """Return the values of all of them; scales are 1."""
-        known = {f'{name}_{i + 1}': kind.read(machine, i) for name, kind, i in _numbered(machine)}
-        known |= {name: kind.read(machine, 0) for name, kind in _COMMON.items()}
-        return {free.name: known[free.name] for free in self.free_parameters(machine)}
+        """Return the values of all of them; scales are 1, and what is added is 0."""
+        E = machine.youngs_modulus
+        known = {'youngs_modulus': E, 'bulk_modulus': machine.oil.bulk_modulus}
+        for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):
+            friction, gauge = cylinder.friction, beam.strain_gauge
+            own = {
+                'viscous_friction': friction.viscous,
+                'coulomb_friction': friction.coulomb,
+                'static_friction': friction.static,
+                'gauge_sensitivity': gauge.gain / E,
+                'gauge_bias': gauge.bias,
+            }
+            known |= {f'{name}_{i + 1}': value for name, value in own.items()}
+        names = [free.name for free in _declared(machine)]
+        return {name: known.get(name, 1.0 if '_scale' in name else 0.0) for name in names}
 
     def with_values(self, machine: BoomParameters, values: Mapping[str, float]) -> BoomParameters:
         """Return the boom with some parameters changed; scales are relative to ``machine``."""
@@ -333,9 +304,13 @@ def _common(what: str, ratios: np.ndarray) -> float:
     return float(np.mean(ratios))
 
 
-def _numbered(machine: BoomParameters) -> list[tuple[str, _Kind, int]]:
-    """Return name, kind and index of all parameters of single beams and cylinders."""
-    return [(name, kind, i) for name, kind in _NUMBERED.items() for i in range(machine.size)]
+def _declared(boom: BoomParameters) -> list[FreeParameter]:
+    """Return the parameters of a boom with its number of beams and its law of damping."""
+    unused = 'loss' if boom.ritz.damping == 'distributed' else 'beam_damping'
+    return [
+        *(f._replace(name=f'{f.name}_{i + 1}') for f in _NUMBERED for i in range(boom.size)),
+        *(free for free in _COMMON if not free.name.startswith(unused)),
+    ]
 
 
 def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> BeamParameters:

@@ -152,24 +152,11 @@ def identify(
     """
     Estimate parameters of a machine from recordings of its motion.
 
-    Parameters
-    ----------
-    identifiable : Identifiable
-    machine : object
-        Parameters at the start; scales are relative to them.
-    recordings : sequence of Recording
-    parameters : sequence of str
-        Names or groups, see ``free_parameters``; ``masses`` or ``mass_scale_2``.
-    settings : Settings, optional
-    processes, cluster, progress
-        See :func:`longreach_identification.estimation.estimate`.
-
-    Raises
-    ------
-    InputError
-        For unknown parameters, recordings that lack what is needed, and bad values.
-    LongreachError
-        When the machine at the start cannot be simulated.
+    ``machine`` has the parameters at the start, to which scales are relative; ``parameters`` are
+    names or groups, such as ``mass_scale_2`` or ``masses``; ``processes``, ``cluster`` and
+    ``progress`` are those of :func:`longreach_dynamics.parallel.run_jobs`. InputError for unknown
+    parameters, recordings that lack what is needed, and bad values; LongreachError when the
+    machine at the start cannot be simulated.
     """
     settings = settings or Settings()
     workers: dict[str, Any] = {'processes': processes, 'cluster': cluster}
@@ -376,18 +363,13 @@ def problem_of(
     beliefs: dict[str, tuple[float, float]] = {}
     determined = prior.names if prior else ()
     for name, entry in wanted.items():
-        value = min(max(begin[name], entry.lowest), entry.highest)
+        low, high = entry.lowest, entry.highest
+        value = min(max(begin[name], low), high)
         # A logarithm needs a positive number.
-        logarithmic = entry.logarithmic and entry.lowest > 0.0
+        logarithmic = entry.logarithmic and low > 0.0
+        known_only = name in considered
         unknowns.append(
-            Unknown(
-                name,
-                value,
-                entry.lowest,
-                entry.highest,
-                logarithmic=logarithmic,
-                considered=name in considered,
-            )
+            Unknown(name, value, low, high, logarithmic=logarithmic, considered=known_only)
         )
         if math.isfinite(entry.deviation) and name not in determined:
             mean = identifiable.values(machine)[name]
@@ -412,25 +394,23 @@ def problem_of(
             value = min(max(begin.get(name, 0.0), -far), far)
             unknowns.append(Unknown(name, value, -far, far, far, number))
     times = tuple({n: signal.times for n, signal in r.signals.items()} for r in cut)
-    held = {name: value for name, value in known.items() if name not in wanted}
     predict = Simulated(
         identifiable,
         machine,
         tuple(experiments),
         times,
-        held,
+        known,
         tuple(recording.name for recording in cut),
         tuple(delays),
         tuple(names),
     )
     if all(recording.name in settings.validation for recording in cut):
         raise InputError('all recordings are for validation; leave at least one to fit')
-    joined = _joined(prior, beliefs)
     return Problem(
         predict,
         tuple(cut),
         unknowns,
-        joined,
+        _joined(prior, beliefs),
         settings.offsets,
         settings.validation,
         {name: step / math.sqrt(12.0) for name, step in steps.items() if step > 0.0},

@@ -78,20 +78,11 @@ class _Wanted:
 
 def column_map(entries: Iterable[str], signals: Sequence[MeasuredSignal]) -> ColumnMap:
     """
-    Return which column of a file holds which signal.
+    Return which column of a file holds which signal of a machine.
 
-    Parameters
-    ----------
-    entries : iterable of str
-        ``SIGNAL=COLUMN`` or ``SIGNAL=COLUMN:UNIT``, with a unit of :data:`UNITS` or the factor to
-        the SI unit, such as ``p_head_1=boom up:barg``, ``piston_1=s1:mm``, ``time=t:ms``.
-    signals : sequence of MeasuredSignal
-        Those of the machine.
-
-    Raises
-    ------
-    InputError
-        For an entry that is none, an unknown signal, or one that is given twice.
+    Entries are ``SIGNAL=COLUMN`` or ``SIGNAL=COLUMN:UNIT``, with a unit of :data:`UNITS` or the
+    factor to the SI unit, such as ``p_head_1=boom up:barg``, ``piston_1=s1:mm``, ``time=t:ms``.
+    InputError for an entry that is none, an unknown signal, or one that is given twice.
     """
     known = [TIME, *(entry.name for entry in signals)]
     found: dict[str, _Column] = {}
@@ -129,24 +120,13 @@ def read_csv(
     conditions: Mapping[str, float] | None = None,
 ) -> Recording:
     """
-    Read a recording from a CSV file.
+    Read a recording of a machine from a CSV file.
 
-    Parameters
-    ----------
-    file : path
-        A head line of names, rows of numbers; see :func:`longreach_dynamics.tables.read_table`.
-        An empty cell, or NaN, is a missing value.
-    signals : sequence of MeasuredSignal
-        Those of the machine.
-    columns : mapping, optional
-        See :func:`column_map`; signals that it lacks are columns of their own name.
-    events, conditions
-        See :class:`longreach_identification.machine.Recording`.
-
-    Raises
-    ------
-    InputError
-        For a file that is no table, and columns that are missing or contain no number.
+    The file has a head line of names and rows of numbers, see
+    :func:`longreach_dynamics.tables.read_table`; an empty cell, or NaN, is a missing value.
+    ``columns`` is that of :func:`column_map`; signals that it lacks are columns of their own name.
+    ``events`` and ``conditions`` are those of the recording. InputError for a file that is no
+    table, and columns that are missing or contain no number.
     """
     chosen = {entry.name: _Column(entry.name, 1.0, 0.0) for entry in signals}
     chosen[TIME] = _Column(TIME, 1.0, 0.0)

@@ -180,18 +180,9 @@ def still_poses(
     """
     Return the poses at rest in recordings, and lines on which parts are used, and why not.
 
-    Parameters
-    ----------
-    statics : StaticMachine
-    machine : object
-    recordings : sequence of Recording
-    shortest, window : float
-        See :func:`longreach_identification.stillness.find_still`.
-
-    Raises
-    ------
-    InputError
-        When a recording lacks signals, is of no use, or has no pose at rest.
+    ``shortest`` and ``window`` are those of
+    :func:`longreach_identification.stillness.find_still`. InputError when a recording lacks
+    signals, is of no use, or has no pose at rest.
     """
     names = [recording.name for recording in recordings]
     if not names:
@@ -224,27 +215,12 @@ def identify_statics(
     stretches: Sequence[str] = (),
 ) -> StaticResult:
     """
-    Estimate parameters from poses at rest.
+    Estimate parameters from poses at rest, those of :func:`still_poses`, as are ``stretches``.
 
-    Parameters
-    ----------
-    statics : StaticMachine
-    machine : object
-        Of the start file.
-    poses : sequence of StaticPose
-        See :func:`still_poses`.
-    parameters : sequence of str
-        Patterns of the parameters that are free. Sensitivities of all gauges that are used are
-        free in any case: taken for exact, they would make masses wrong without a word.
-    stretches : sequence of str
-        Those of :func:`still_poses`, for the report.
-
-    Raises
-    ------
-    InputError
-        For unknown parameters, too few poses, and poses from one direction only.
-    LongreachError
-        When the machine cannot stand in a pose.
+    ``machine`` is that of the start file, ``parameters`` are patterns of those that are free.
+    Sensitivities of all gauges that are used are free in any case: taken for exact, they would
+    make masses wrong without a word. InputError for unknown parameters, too few poses, and poses
+    from one direction only; LongreachError when the machine cannot stand in a pose.
     """
     if len(poses) < _FEWEST_POSES:
         raise InputError(
