@@ -520,7 +520,7 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     assert math.dist((place.x, place.y, place.z), (-1.5, 0.0, 0.5)) < 3e-3
     assert {one.camera for one in tracker.observations} == set(sides)
     # A camera that stops is told although the others go on.
-    tracker.says('no images on /top/image_raw', 'estimates do without it')
+    tracker.says('no usable images on /top/image_raw', 'estimates do without it')
     assert tracker.markers[-1].estimates[0].cameras == 3
 
 

@@ -311,7 +311,7 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
     assert (told['images'], told['errors']) == (FRAMES, None)
     assert (tmp_path / 'a.svg').is_file()
     # A marker that it does not have is known before any image is read.
-    monkeypatch.setattr('longreach_vision.commands.tracking_commands.open_source', pytest.fail)
+    monkeypatch.setattr('longreach_vision.commands.tracking_commands.opened_files', pytest.fail)
     (tmp_path / 'other.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
     other = tmp_path / 'other.csv'
     refused(f"--truth {other}: the path has no marker 'two'", *words, other)

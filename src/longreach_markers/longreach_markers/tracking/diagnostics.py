@@ -46,7 +46,6 @@ class TrackingReport:
         self._pairs, self._topics, self._gap = pairs, dict(topics), gap
         self._frames = dict.fromkeys(topics, 0)
         self._bad = dict.fromkeys(topics, 0)
-        self._bad_in_a_row = dict.fromkeys(topics, 0)
         self._told = self._left_out()
         self._frames_told = 0
         self._seconds: list[float] = []
@@ -69,7 +68,6 @@ class TrackingReport:
     def add_image(self, camera: str, *, good: bool) -> None:
         """Count a received image, and whether it is valid."""
         (self._frames if good else self._bad)[camera] += 1
-        self._bad_in_a_row[camera] = 0 if good else self._bad_in_a_row[camera] + 1
 
     def add_frame(self, frame: RigFrame, seconds: float, latency: float = math.nan) -> None:
         """Add the result of an image pair, the computing time per image, and its latency [s]."""
@@ -92,10 +90,9 @@ class TrackingReport:
             return ''
         (camera,) = silent
         other = max(known, key=lambda name: known[name])
-        without = 'use one camera' if len(self._topics) == 2 else 'do without it'
         return (
-            f'{camera} tracks no marker in its latest {_SILENT} images, {other} does: estimates'
-            f' {without}; check that {camera} is not covered, upside down or badly exposed, and'
+            f'{camera} tracks no marker in its latest {_SILENT} images, {other} does: estimates do'
+            f' without it; check that {camera} is not covered, upside down or badly exposed, and'
             ' its pose'
         )
 
@@ -105,39 +102,28 @@ class TrackingReport:
         alone = self._pairs.counts('alone_since_pair')
         queued = self._pairs.counts('queued')
         missed = self._pairs.counts('missed')
-        if len(alone) > 2 and max(missed.values()) >= _UNPAIRED > max(alone.values()):
-            # Others are still paired.
-            camera = max(missed, key=lambda name: missed[name])
-            without = f'{missed[camera]} sets of the other cameras: estimates do without it'
-            if queued[camera] + self._pairs.counts('alone')[camera]:
-                return (
-                    f'images on {self._topics[camera]} have no partners in {without}; check that'
-                    ' all cameras use the same clock'
-                )
-            return f'{self._lacking(camera)} on {self._topics[camera]}, {without}'
-        if len(alone) < 2 or max(alone.values()) < _UNPAIRED:
+        if len(alone) < 2:
             return ''
-        missing = [camera for camera in alone if not alone[camera] + queued[camera]]
-        if missing:
-            return (
-                f'{self._lacking(missing[0])} on {self._topics[missing[0]]},'
-                f' {max(alone.values())} on the other topic: estimates use one camera'
-            )
-        counts = ' and '.join(str(alone[camera] + queued[camera]) for camera in alone)
-        topics = ' and '.join(self._topics.values())
+        camera = max(missed, key=lambda name: missed[name])
+        topic = self._topics[camera]
+        if missed[camera] >= _UNPAIRED:
+            others = f'{missed[camera]} sets of the other cameras: estimates do without it'
+            if not alone[camera] + queued[camera]:
+                return f'no usable images on {topic}, {others}'
+            if max(alone.values()) < _UNPAIRED:
+                return (
+                    f'images on {topic} have no partners in {others}; check that all cameras use'
+                    ' the same clock'
+                )
+        if max(alone.values()) < _UNPAIRED:
+            return ''
+        counts = ' and '.join(str(alone[name] + queued[name]) for name in alone)
         return (
-            f'no pairs: {counts} images on {topics} without a partner; the nearest stamps are'
-            f' {self._pairs.nearest_gap:+.6f} s apart, allowed: {self._gap:g} s (tracking.gap of'
-            ' the rig); check that both cameras use the same clock'
+            f'no pairs: {counts} images on {" and ".join(self._topics.values())} without a'
+            f' partner; the nearest stamps are {self._pairs.nearest_gap:+.6f} s apart, allowed:'
+            f' {self._gap:g} s (tracking.gap of the rig); check that all cameras use the same'
+            ' clock'
         )
-
-    def _lacking(self, camera: str) -> str:
-        """Return what a camera does not deliver."""
-        if self._bad_in_a_row[camera]:
-            return 'no valid images'
-        if self._pairs.counts('standing')[camera]:
-            return 'no images with increasing stamps'
-        return 'no images'
 
     def state(self, *, silent: bool, waits: str = '') -> tuple[bool, str]:
         """Return whether tracking works, and a summary."""
@@ -162,8 +148,7 @@ class TrackingReport:
             waiting = self._pairs.waiting and not left_out
             text = 'images wait for their partners' if waiting else 'no valid image'
         elif self.unpaired:
-            text = 'images have no partner: estimates use one camera'
-            text = self.unpaired if len(self._topics) > 2 else text
+            text = self.unpaired
         elif self.silent:
             text = self.silent
         elif lost:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import pictures_of
+from longreach_markers.io.source_base import ImageSource
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.frames import RigFrame
@@ -57,15 +58,8 @@ def track(
     used = dict(zip(names, sources, strict=False))
     known = dataclasses.replace(known, cameras={name: known.cameras[name] for name in used})
     with contextlib.ExitStack() as stack:
-        opened = {
-            name: stack.enter_context(open_source(str(place))) for name, place in used.items()
-        }
+        opened = opened_files(stack, used)
         for source in opened.values():
-            if source.live:
-                raise InputError(
-                    f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
-                    ' longreach launch vision'
-                )
             if source.lossy:
                 warnings.warn(source.lossy, stacklevel=2)
         follower = Follower(known)
@@ -73,3 +67,17 @@ def track(
             yield one.frame
         for note in (*follower.notes, *(n for one in opened.values() for n in one.notes)):
             warnings.warn(note, stacklevel=2)
+
+
+def opened_files(
+    stack: contextlib.ExitStack, places: Mapping[str, str | Path]
+) -> dict[str, ImageSource]:
+    """Open videos or pictures by camera; InputError for what is not a file."""
+    opened = {name: stack.enter_context(open_source(str(place))) for name, place in places.items()}
+    for source in opened.values():
+        if source.live:
+            raise InputError(
+                f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
+                ' longreach launch vision'
+            )
+    return opened

@@ -84,7 +84,6 @@ class _Queue:
     missed: int = 0  # sets without it since its latest image in one
     dropped: int = 0  # missing images, by the usual interval
     disordered: int = 0  # dropped images that were not later than the previous one
-    standing: int = 0  # of these, since the latest accepted one
     late: int = 0
     repeated: int = 0  # dropped images equal to the previous one
     pixels: np.ndarray | None = None  # of the latest image
@@ -158,7 +157,6 @@ class _Queue:
             self.intervals.append(interval)
         self.last = stamp
         self.absent = False
-        self.standing = 0
 
 
 class ImagePairs:
@@ -214,7 +212,6 @@ class ImagePairs:
             return self._jumped(camera)
         if queue.last is not None and stamp <= queue.last:
             queue.disordered += 1
-            queue.standing += 1
             return []
         queue.leave_out()
         if queue.repeats(image):

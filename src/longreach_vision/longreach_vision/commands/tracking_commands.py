@@ -16,11 +16,11 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import Picture, pictures_of
 from longreach_markers.io.source_base import ImageSource
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
+from longreach_markers.tracking.files import opened_files
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.pose_agreement import (
     Agreement,
@@ -157,16 +157,8 @@ def _opened(
         topics = {name: absolute_name(f'{name}/image_raw', arguments.namespace) for name in names}
         recorded = BagImages(given[0], topics)
         return rig, iter(recorded), None, [recorded]
-    sources: dict[str, ImageSource] = {}
-    for name, spec in zip(names, given, strict=True):
-        source = stack.enter_context(open_source(spec))
-        if source.live:
-            raise InputError(
-                f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
-                ' longreach launch vision'
-            )
-        sources[name] = source
-        warn(source.lossy)
+    sources = opened_files(stack, dict(zip(names, given, strict=True)))
+    warn(*(source.lossy for source in sources.values()))
     total = max(source.count for source in sources.values())
     return rig, pictures_of(sources, arguments.rate), total or None, list(sources.values())
 

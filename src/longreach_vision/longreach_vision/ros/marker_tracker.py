@@ -39,7 +39,7 @@ _SILENCE = 2.0
 # Counters of images that are not used, and what is said of one.
 _NOT_USED = {
     'misdated': ', far from the previous one; it is dropped unless the next ones continue there',
-    'standing': ', allowed: after the previous one; it is dropped. Check that the driver stamps'
+    'disordered': ', allowed: after the previous one; it is dropped. Check that the driver stamps'
     ' each image, and once only',
     'repeated': ' repeats the previous one, pixel by pixel; it is not used. Check the driver, and'
     ' how the images were recorded',
