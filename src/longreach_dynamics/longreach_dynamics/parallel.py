@@ -40,6 +40,11 @@ Found = tuple[float, list[Any]]
 _MOST_KILLS = 3
 _CONNECT = 10.0
 _SILENCE = 90.0
+# Outcome of a job that was given up, and its message.
+_LOST = object()
+_KILLED = (
+    f'its process was killed {_MOST_KILLS} times; is there enough memory for so many processes?'
+)
 # Time that a group of jobs should take [s], its largest size, and groups under way a worker.
 _GROUP_TIME, _MOST_JOBS, _UNDER_WAY = 0.2, 2000, 3
 # Small matrices are slower with several threads, and the cores have their processes.
@@ -128,10 +133,10 @@ def each_outcome(
     try:
         with contextlib.closing(stream), tqdm(total=count, disable=hidden, unit='run') as bar:
             for k, outcome in stream:
-                if isinstance(outcome, _Lost):
+                if outcome is _LOST:
                     if lost is None:
-                        raise LongreachError(outcome.message)
-                    outcome = lost(outcome.message)
+                        raise LongreachError(_KILLED)
+                    outcome = lost(_KILLED)
                 yield k, outcome
                 bar.update()
     except SystemError as error:
@@ -206,16 +211,6 @@ def keep_workers() -> Iterator[None]:
             kept.pool.shutdown(cancel_futures=True)
 
 
-class _Lost:
-    """Outcome of a job whose processes were killed."""
-
-    def __init__(self) -> None:
-        self.message = (
-            f'its process was killed {_MOST_KILLS} times; is there enough memory for so many'
-            ' processes?'
-        )
-
-
 # --- processes ------------------------------------------------------------------------------
 
 
@@ -238,7 +233,7 @@ def _in_processes(
             alone = _Supply((), 0)
             alone.again.append(one)
             if (yield from _until_a_kill(function, alone, 1)):
-                yield one[0], _Lost()
+                yield one[0], _LOST
 
 
 def _until_a_kill(
@@ -396,7 +391,7 @@ def _on_client(
                     outcomes = supply.learn(_checked(found))
                     yield from zip((k for k, _ in group), outcomes, strict=True)
                 elif alone:
-                    yield group[0][0], _Lost()
+                    yield group[0][0], _LOST
                 elif len(group) == 1:
                     suspects += group
                 else:
