@@ -138,7 +138,7 @@ def test_a_disk_that_refuses_leaves_no_half_of_a_bag(monkeypatch, tmp_path):
 
 def test_bags_that_cannot_be_written_or_hold_no_tracks(tmp_path):
     written(tmp_path / 'bag')
-    with pytest.raises(InputError, match='exists already'):
+    with pytest.raises(InputError, match='is not empty'):
         TrackWriter(tmp_path / 'bag')
     with pytest.raises(InputError, match="topic name '/my ns/observations'; allowed"):
         TrackWriter(tmp_path / 'other', 'my ns')

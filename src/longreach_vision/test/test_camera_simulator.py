@@ -13,7 +13,6 @@ import cv2
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_vision.simulator.camera_simulator import CameraSimulator
@@ -338,15 +337,3 @@ def test_centers_are_projections_of_the_circles_centres() -> None:
     centers = CameraSimulator(BENT, AHEAD, scene).centers(places)
     assert centers[0] == pytest.approx(BENT.project(np.array([0.1, -0.05, 8.3])), abs=1e-9)
     assert np.isnan(centers[1]).all()
-
-
-def test_places_that_cannot_be_are_refused() -> None:
-    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN))
-    place, rng = in_front(PINHOLE, (40.0, 38.0), 8.0), np.random.default_rng(0)
-    for positions, velocities, match in (
-        (np.zeros((2, 3)), STILL, r'marker_positions have shape \(2, 3\), allowed'),
-        (place, np.zeros(3), 'marker_velocities have shape'),
-        (place, STILL + np.inf, 'marker_velocities are not finite'),
-    ):
-        with pytest.raises(InputError, match=match):
-            simulator.image(positions, velocities, 0.0, rng)

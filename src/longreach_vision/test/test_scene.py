@@ -18,7 +18,6 @@ from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (
     CameraLook,
     Occluder,
-    Scene,
     SimulatedMarker,
     backdrop,
     load_look,
@@ -101,11 +100,6 @@ def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
     tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
     assert scene.markers == (tip, SimulatedMarker('base', 0.2, 0.0, normal=(0.6, -0.8, 0.0)))
     assert scene.look.blur == 0.6
-
-
-def test_a_name_is_that_of_one_marker() -> None:
-    with pytest.raises(InputError, match="name 'a' is given twice"):
-        Scene((SimulatedMarker('a', 0.1), SimulatedMarker('a', 0.2)))
 
 
 # --- paths ---------------------------------------------------------------------------------------
@@ -256,11 +250,3 @@ def test_images_of_samples(sent: tuple[int, ...], expected: tuple[int, ...], mis
     found = [frame.stamp // MS for stamp in sent for frame in taken(frames, [stamp * MS])]
     assert found == list(expected)
     assert frames.missed == missed
-
-
-@pytest.mark.parametrize('rate', [0.0, float('nan'), 1e300])
-def test_rates_and_offsets_that_no_camera_has(rate: float) -> None:
-    with pytest.raises(InputError, match=r'Hz, allowed: \[1e-06, 1e\+06\] Hz'):
-        FrameTimes(rate)
-    with pytest.raises(InputError, match=r's, allowed: \[0, 1e\+12\] s'):
-        FrameTimes(15.0, -1.0)

@@ -75,8 +75,6 @@ class TrackWriter:
         self._messages = Messages(self._store.types.__getitem__, cameras)
         self._path, self._frame_id = Path(path), frame_id
         self._prefix = f'{namespace.strip("/")}/'.lstrip('/')
-        if self._path.exists():
-            raise InputError(f'{path}: exists already; give the name of a new directory')
         kinds = {'observations': OBSERVATIONS, 'markers': ESTIMATES}
         kinds |= {f'{body}/pose': BODY for body in bodies}
         topics = {name: checked_name(absolute_name(name, namespace)) for name in kinds}

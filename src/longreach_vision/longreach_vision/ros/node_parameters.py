@@ -57,11 +57,11 @@ class CameraNodeParameters(RigParameters, ImageParameters):
     frame_rate: float = quantity(
         'images of each camera per second of simulation time',
         'Hz',
-        above=0.0,
+        at_least=1e-6,
         at_most=1e3,
         default=15.0,
     )
-    skew: float = _seconds('delay of all cameras but the first', 0.0)
+    skew: float = _seconds('delay of all cameras but the first', 0.0, at_most=1e6)
     real_time_factor: float = quantity(
         'simulation time over real time; 0: as fast as possible, where no image is late',
         at_least=0.0,

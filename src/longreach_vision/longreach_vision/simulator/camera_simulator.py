@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_vision.simulator.drawing_kernels import (
@@ -131,16 +130,7 @@ class CameraSimulator:
 
     def _placed(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
         """Return the table of markers at given positions."""
-        for name, values in (('positions', positions), ('velocities', velocities)):
-            if np.shape(values) != self._offsets.shape:
-                raise InputError(
-                    f'marker_{name} have shape {np.shape(values)}, allowed: (markers, 3) ='
-                    f' {self._offsets.shape}'
-                )
         there = np.isfinite(positions).all(axis=1)
-        moving = np.isfinite(velocities).all(axis=1)
-        if not moving[there].all():
-            raise InputError('marker_velocities are not finite, allowed: finite numbers')
         markers = self._markers.copy()
         markers[:, :3] = positions + self._offsets
         markers[:, 3:6] = velocities

@@ -21,8 +21,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table, read_table
 
 _SECOND = 1_000_000_000  # [ns]
-# Allowed image rates, and upper bound of the offset [s].
-_RATES, _LATEST = (1e-6, 1e6), 1e12
 # Number of intervals between samples from which the usual one is determined.
 _USUAL = 25
 
@@ -196,10 +194,6 @@ class FrameTimes:
     """
 
     def __init__(self, rate: float, offset: float = 0.0) -> None:
-        if not _RATES[0] <= rate <= _RATES[1]:
-            raise InputError(f'rate = {rate:g} Hz, allowed: [{_RATES[0]:g}, {_RATES[1]:g}] Hz')
-        if not 0.0 <= offset <= _LATEST:
-            raise InputError(f'offset = {offset:g} s, allowed: [0, {_LATEST:g}] s')
         self._rate = rate
         self._offset = round(offset * _SECOND)
         self.missed = 0  # missing samples of the truth

@@ -161,18 +161,11 @@ def load_look(path: str | Path | None = None) -> CameraLook:
     return load(CameraLook, path or installed)
 
 
-@dataclasses.dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """Everything that simulated cameras see; markers are in the order of their positions."""
 
     markers: tuple[SimulatedMarker, ...]
-    look: CameraLook = dataclasses.field(default_factory=CameraLook)
-
-    def __post_init__(self) -> None:
-        """Check the names."""
-        for index, name in enumerate(self.names):
-            if name in self.names[:index]:
-                raise InputError(f'the marker name {name!r} is given twice, allowed: once')
+    look: CameraLook = CameraLook()
 
     @property
     def names(self) -> tuple[str, ...]:
