@@ -52,27 +52,13 @@ _PLATFORMS = {
     ('Darwin', 'x86_64'): ('darwin64', '.dylib'),
 }
 _NAME = re.compile(r'[A-Za-z_]\w*')
-# In base units; angles keep theirs.
-_UNITS = {
-    'N': {'kg': 1, 'm': 1, 's': -2},
-    'kg': {'kg': 1},
-    'm': {'m': 1},
-    's': {'s': 1},
-    'rad': {'rad': 1},
-    '1': {},
-}
 
 
 class Variable(NamedTuple):
-    """
-    A state, an input, an output or a parameter.
-
-    Units are products of N, kg, m, s, rad with powers, and one division, such as ``N m^2`` or
-    ``rad/s``; ``1`` for none.
-    """
+    """A state, an input, an output or a parameter."""
 
     name: str  # an identifier
-    unit: str
+    unit: str  # in SI, such as ``N m^2`` or ``rad/s``; ``1`` for none
     description: str
     start: float = 0.0  # of states, inputs and parameters
     is_output: bool = False  # of states: whether it is an output, too
@@ -167,31 +153,6 @@ def write_fmu(file: str | Path, model: FmuModel) -> None:
 # --- description ----------------------------------------------------------------------------
 
 
-def _exponents(unit: str) -> dict[str, int]:
-    """Return the exponents of base units."""
-    above, _, below = unit.partition('/')
-    found: dict[str, int] = {}
-    for text, sign in ((above, 1), (below, -1)):
-        for factor in text.split():
-            name, _, power = factor.partition('^')
-            if name not in _UNITS or not re.fullmatch(r'(-?\d+)?', power):
-                raise InputError(
-                    f'unit {unit!r}, allowed: products of {", ".join(_UNITS)}, with whole powers'
-                )
-            for base, exponent in _UNITS[name].items():
-                found[base] = found.get(base, 0) + sign * int(power or 1) * exponent
-    return {base: exponent for base, exponent in found.items() if exponent}
-
-
-def _per_second(unit: str) -> str:
-    """Return the unit of a derivative by time."""
-    above, _, below = unit.partition('/')
-    order = {'': '/s', 's': '/s^2', 's^2': '/s^3'}.get(below)
-    if order is None:
-        raise InputError(f'unit {unit!r} of a state, allowed: without a division, or by s')
-    return above + order
-
-
 def _attributes(**values: object) -> str:
     """Return attributes of XML."""
     return ''.join(f' {name}={quoteattr(str(value))}' for name, value in values.items())
@@ -201,7 +162,6 @@ def _description(model: FmuModel, guid: str) -> Iterator[str]:
     """Yield the lines of modelDescription.xml."""
     states, outputs = len(model.states), len(model.outputs)
     parameters = (*model.parameters, _step(model))
-    rates = [_per_second(v.unit) for v in model.states]
     units = [v.unit for v in (*model.states, *model.inputs, *model.outputs, *parameters)]
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield '<fmiModelDescription' + _attributes(
@@ -225,16 +185,15 @@ def _description(model: FmuModel, guid: str) -> Iterator[str]:
         '</CoSimulation>'
     )
     yield '  <UnitDefinitions>'
-    for unit in dict.fromkeys([*units, *rates]):
+    for unit in dict.fromkeys(units):
         if unit != '1':
-            base = _attributes(**_exponents(unit))
-            yield f'    <Unit{_attributes(name=unit)}><BaseUnit{base}/></Unit>'
+            yield f'    <Unit{_attributes(name=unit)}/>'
     yield '  </UnitDefinitions>'
     yield '  <DefaultExperiment' + _attributes(
         startTime=0.0, stopTime=model.duration, stepSize=model.step
     ) + '/>'  # fmt: skip
     yield '  <ModelVariables>'
-    kinds = _variables(model, parameters, rates)
+    kinds = _variables(model, parameters)
     for reference, (variable, kind, real) in enumerate(kinds):
         head = _attributes(
             name=variable.name,
@@ -271,7 +230,7 @@ def _step(model: FmuModel) -> Variable:
 
 
 def _variables(
-    model: FmuModel, parameters: Sequence[Variable], rates: Sequence[str]
+    model: FmuModel, parameters: Sequence[Variable]
 ) -> Iterable[tuple[Variable, dict[str, str], dict[str, object]]]:
     """Yield variables with attributes of ScalarVariable and of Real; places are references."""
 
@@ -284,8 +243,8 @@ def _variables(
     for v in model.states:
         causality = 'output' if v.is_output else 'local'
         yield row(v, causality, 'continuous', 'exact', start=v.start)
-    for index, (v, unit) in enumerate(zip(model.states, rates, strict=True), 1):
-        rate = Variable(f'der({v.name})', unit, f'derivative of {v.name}')
+    for index, v in enumerate(model.states, 1):
+        rate = Variable(f'der({v.name})', '1', f'derivative of {v.name}')
         yield row(rate, 'local', 'continuous', 'calculated', derivative=index)
     for v in model.inputs:
         yield row(v, 'input', 'continuous', start=v.start)
