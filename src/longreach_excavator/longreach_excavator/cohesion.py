@@ -10,7 +10,8 @@ describes the soil.
 A bucket that stalls, or a valve that closes at the end of the sweep, makes narrow minima and jumps
 in the sum of squares. The search therefore begins at the best of many values: a scan of the
 allowed range, and runs between two neighbours whose curves differ so much that a value between
-them could fit better than the best one so far.
+them could fit better than the best one so far; and a derivative-free search (Brent) around that
+one. The estimator tells noise and standard error there.
 
 Data need not determine the cohesion: the pose after a full sweep is the same for any soil that the
 machine overcomes. An error then reports the range of values that fit equally well.
@@ -42,6 +43,9 @@ BOUNDS = (1e3, 1e5)  # [Pa]
 _SCAN, _MOST, _FINE = 25, 80, 1.01
 # Length of a curve between two neighbours over their distance; smallest useful improvement [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
+_PRECISION = 1e-6
+# In place of infinity, which Brent's method cannot use.
+_HUGE = 1e100
 # Rounds of a search, as each may tell the noise better.
 _ROUNDS = 4
 # Increase of the sum of squares up to which values fit equally well: two standard errors.
@@ -79,7 +83,8 @@ class CohesionFit:
 
     def residuals(self) -> dict[str, float]:
         """Return the root mean square of the residuals of each column, in its unit."""
-        return {name: fit.rms for name, fit in self.estimate.fit.items()}
+        rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))
+        return dict(zip(self.data.columns, rms.tolist(), strict=True))
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about columns that no cohesion explains."""
@@ -140,6 +145,7 @@ def fit_cohesion(
         digs.explore()
         if best == digs.best():
             break
+        digs.descend()
         found = estimate(digs.problem(digs.best(), known))
         if found.status == INTERRUPTED:
             raise KeyboardInterrupt
@@ -281,6 +287,20 @@ class _Digs:
             if gains[index] < _LEAST_GAIN:
                 break
             self.errors(math.sqrt(known[index] * known[index + 1]))
+
+    def descend(self) -> None:
+        """Search between the neighbours of the best one, without derivatives: there are jumps."""
+        from scipy.optimize import minimize_scalar  # not for every command
+
+        best, known = self.best(), self.tried()
+        low = max((value for value in known if value * _FINE < best), default=self._bounds[0])
+        high = min((value for value in known if value > best * _FINE), default=self._bounds[1])
+        minimize_scalar(
+            lambda value: min(self.sum_of_squares(float(value)), _HUGE),
+            bounds=(low, high),
+            method='bounded',
+            options={'xatol': _PRECISION * low},
+        )
 
     def fits(self, value: float, best: float) -> bool:
         """Return whether a cohesion fits as well as the best one."""

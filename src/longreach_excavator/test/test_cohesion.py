@@ -87,6 +87,14 @@ def test_narrow_valley_of_a_whole_sweep_is_found(excavator, dig):
 
 
 @pytest.mark.slow
+def test_a_minimum_between_jumps_is_no_result(excavator, dig):
+    """The valve closes a cycle earlier or later: derivatives end beside the best fit."""
+    data = measured(dig(13786.5, 7.0), 'theta_4', seed=43, every=50)
+    fit = fit_cohesion(excavator, blind(7.0), data)
+    assert abs(fit.cohesion - 13786.5) < 3.5 * fit.standard_error < 20.0
+
+
+@pytest.mark.slow
 def test_pose_in_which_the_bucket_stalled_is_enough(excavator, dig):
     result, off = dig(22e3, 4.0), math.radians(0.2)
     fits = [
