@@ -153,7 +153,7 @@ def test_one_picture_that_cannot_be_used_does_not_stop_the_others(
 
     monkeypatch.setattr(detection_commands, 'read_picture', read)
     overlay = tmp_path / 'seen.jpg'
-    words = (*(tmp_path / f'p{k}.png' for k in (9, *range(1, 6))), *AT)
+    words = (*(tmp_path / f'p{k}.png' for k in range(1, 6)), *AT)
     assert call(*words, '--format', form, '--overlay', overlay) == 2
     rest = capsys.readouterr()
     assert 'p1.png' in before[1].out
@@ -161,7 +161,7 @@ def test_one_picture_that_cannot_be_used_does_not_stop_the_others(
     out = ''.join(one.out for one in (*before, rest))
     errors = ''.join(one.err for one in (*before, rest)).splitlines()
     assert all(line.startswith('longreach vision: ') for line in errors)
-    assert [re.search(r'p\d\.png', line)[0] for line in errors] == ['p9.png', 'p2.png', 'p4.png']
+    assert [re.search(r'p\d\.png', line)[0] for line in errors] == ['p2.png', 'p4.png']
     names = re.findall(r'p\d\.png', out)
     assert names == ['p1.png', 'p3.png', 'p5.png']
     assert out.count('TRACKED') == 3

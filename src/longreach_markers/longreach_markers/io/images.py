@@ -251,22 +251,11 @@ def _eight_bits(array: np.ndarray, bits: int | BitDepth) -> np.ndarray:
 
 
 def to_message_fields(array: np.ndarray, encoding: str) -> ImageFields:
-    """Return an array in the fields of a message: without padding, in native byte order."""
-    form = _format(encoding)
-    dtype = np.dtype(form.dtype)
-    channels = (form.channels,) if form.channels > 1 else ()
-    fits = array.ndim >= 2 and array.shape[2:] == channels and array.size > 0
-    if not fits or array.dtype.newbyteorder('=') != dtype:
-        more = f', {form.channels}' if form.channels > 1 else ''
-        raise InputError(
-            f'image is an array of {array.dtype} of shape {array.shape}, allowed for {encoding}:'
-            f' {dtype} of shape (rows, columns{more})'
-        )
-    whole = np.ascontiguousarray(array, dtype)
+    """Return an array of the type and shape of an encoding in the fields of a message."""
+    whole = np.ascontiguousarray(array, array.dtype.newbyteorder('='))
     height, width = array.shape[:2]
-    step = width * form.channels * dtype.itemsize
     big = sys.byteorder == 'big'
-    return ImageFields(height, width, encoding, big, step, whole.data.cast('B'))
+    return ImageFields(height, width, encoding, big, whole.nbytes // height, whole.data.cast('B'))
 
 
 def keep_freed_memory() -> None:

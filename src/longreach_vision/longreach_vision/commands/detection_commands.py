@@ -92,7 +92,7 @@ def _run_detect(arguments: argparse.Namespace) -> int:
             f'--overlay {arguments.overlay}; allowed: a file that ends in {" or ".join(_PICTURES)}'
         )
     camera = None if arguments.camera is None else read_camera(arguments.camera)
-    pictures, failed = _listed(arguments.images)
+    pictures, failed = list_pictures(arguments.images), False
     check_places({'--overlay': arguments.overlay}, pictures)
     warm_up()
     if arguments.format == 'table':
@@ -121,23 +121,6 @@ def _run_detect(arguments: argparse.Namespace) -> int:
         marked = {f'{number}': one for number, one in enumerate(filter(None, observations), 1)}
         _write_picture(arguments.overlay, draw(image, marked))
     return 2 if failed else 0
-
-
-def _listed(images: Sequence[Path]) -> tuple[list[Path], bool]:
-    """Expand files and folders to pictures; also return whether one failed."""
-    found: list[Path] = []
-    failed = False
-    for image in images:
-        try:
-            found += list_pictures([image])
-        except InputError as error:
-            if len(images) == 1:
-                raise
-            warn(str(error))
-            failed = True
-    if not found:
-        raise InputError('no pictures found; give pictures or a folder of pictures')
-    return list(dict.fromkeys(found)), failed
 
 
 def _detect(
