@@ -334,8 +334,7 @@ def test_a_plan_that_is_followed_gives_the_errors_that_it_promised(boom):
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'count': 0}, 'count = 0'),
-        ({'recordings': []}, 'no possible experiment'),
+        ({'recordings': []}, 'count = 1, allowed: 0 experiments'),
         ({'count': 3}, 'count = 3, allowed: 2 experiments, or repeats'),
     ],
 )

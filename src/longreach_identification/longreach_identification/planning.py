@@ -68,10 +68,6 @@ def plan(
     """
     at_rest = at_rest or {}
     every = [*at_rest, *(recording.name for recording in recordings)]
-    if count < 1:
-        raise InputError(f'count = {count}, allowed: at least 1')
-    if not recordings:
-        raise InputError('there is no possible experiment, allowed: at least one')
     if count > len(every) and not repeats:
         raise InputError(f'count = {count}, allowed: {len(every)} experiments, or repeats')
     problem = problem_of(identifiable, machine, recordings, parameters, settings, {})
