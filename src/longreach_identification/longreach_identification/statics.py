@@ -94,31 +94,24 @@ class StaticMachine(Protocol):
     @property
     def page(self) -> Identifiable:
         """Parameters and signals of the machine."""
-        ...
 
     def needed(self, machine: Any) -> tuple[tuple[str, ...], ...]:
         """Return the needed signals, see :func:`longreach_identification.recordings.require`."""
-        ...
 
     def motions(self, machine: Any, recording: Recording) -> Mapping[str, Motion]:
         """Return the motions by which it is seen whether the machine stands still."""
-        ...
 
     def pose(self, machine: Any, recording: Recording, stretch: StillStretch) -> StaticPose:
         """Return what was measured in a stretch; raises InputError."""
-        ...
 
     def nuisances(self, machine: Any, poses: Sequence[StaticPose]) -> tuple[Nuisance, ...]:
         """Return what is unknown besides the parameters."""
-        ...
 
     def model(self, machine: Any, poses: Sequence[StaticPose]) -> StaticModel:
         """Return the prediction of poses."""
-        ...
 
     def conditions(self, pose: StaticPose) -> dict[str, float]:
         """Return by name on what residuals must not depend, such as joint angles and payload."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,17 +277,17 @@ def identify_statics(
         for name in values
     }
     model = statics.model(machine, poses)
-    known_by = (tuple(values), index, recordings, since)
+    layout = (tuple(values), index, recordings, since)
     # Such as the friction of a cylinder whose force is not used.
     rows = np.isfinite(np.stack(list(values.values())))
-    acting = _Linear(model, unknowns, *known_by).slopes[rows].any(axis=0)
+    acting = _Linear(model, unknowns, *layout).slopes[rows].any(axis=0)
     unknowns = [u for u, acts in zip(unknowns, acting, strict=True) if u.name in names or acts]
     found: Estimate | None = None
     predict: _Linear | None = None
     for number in range(_MOST_ROUNDS):
         # After two rounds the slopes no longer change.
         slopes = predict.slopes if predict is not None and number > 1 else None
-        predict = _Linear(model, unknowns, *known_by, slopes)
+        predict = _Linear(model, unknowns, *layout, slopes)
         before = found
         found = estimate(Problem(predict, data, unknowns, prior, floors=floors))
         if found.status == INTERRUPTED:
