@@ -383,11 +383,12 @@ def test_a_damaged_time_range_of_a_chunk_is_noticed(tmp_path, compress):
     assert found.damage == 'bag_0.mcap: bytes outside of its chunks'
 
 
-def test_a_broken_record_ends_what_is_read_of_an_unclosed_file(tmp_path, capsys):
+@pytest.mark.parametrize('kind', [2, 4, 7, 14, 15, 255])
+def test_a_broken_record_ends_what_is_read_of_an_unclosed_file(tmp_path, capsys, kind):
     bag = leave_unclosed(tmp_path / 'bag', 400)
     file = bag / 'bag_0.mcap'
     begin = intact(file).chunks[30].chunk_start_offset
-    hit(file, begin, b'\xff')
+    hit(file, begin, bytes([kind]))
     lost = file.stat().st_size - begin
     assert cli.main(['bag', 'recover', str(bag), '--out', str(tmp_path / 'new')]) == 0
     problem = f'not closed; damaged: bag_0.mcap: the last {lost} bytes'

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from rosbags.rosbag2 import ReaderError
 from rosbags.rosbag2.storage_mcap import (
     MAXSIZE,
     ChunkInfo,
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from rosbags.rosbag2 import CompressionMode
 
 _MAGIC = b'\x89MCAP0\r\n'
-_FOOTER, _MESSAGE, _CHUNK, _DATA_END = 2, 5, 6, 15
+_FOOTER, _SCHEMA, _CHANNEL, _CHUNK, _INDEX, _DATA_END = 2, 3, 4, 6, 7, 15
+# Records of the data section, with header, attachments and metadata.
+_OF_DATA = (1, _SCHEMA, _CHANNEL, _CHUNK, _INDEX, 9, 12)
 _RECORD = struct.Struct('<BQ')
+_INDEX_HEAD = struct.Struct('<BQHI')
 _CHUNK_HEAD = struct.Struct('<BQQQQI')
 _DATA_END_RECORD = struct.Struct('<BQI')
 _FOOTER_CONTENT = struct.Struct('<QQI')
@@ -104,17 +108,22 @@ class IntactMcap(McapReader):
                 f'{self.path}: truncated before its first record, or not a recording of ROS 2'
             )
         while begin < size:
-            kind, length = _RECORD.unpack(_read(file, begin, _RECORD.size).ljust(9, b'\0'))
+            head = _read(file, begin, _INDEX_HEAD.size).ljust(_INDEX_HEAD.size, b'\0')
+            kind, length, _, entries = _INDEX_HEAD.unpack(head)
             end = begin + _RECORD.size + length
-            if kind == _DATA_END:
+            if (kind, length) == (_DATA_END, 4):
                 return spans, 0
-            if not 0 < kind < _DATA_END or kind in (_FOOTER, _MESSAGE) or end > size:
+            # A damaged kind must not pass for a record that has no messages.
+            if kind not in _OF_DATA or end > size or (kind == _INDEX and length != entries + 6):
                 break
             if kind == _CHUNK:
                 spans.append((begin, end))
-            else:
+            elif kind in (_SCHEMA, _CHANNEL):
                 self.data_start, self.data_end = begin, end
-                self.meta_scan()
+                try:
+                    self.meta_scan()
+                except (ReaderError, struct.error, ValueError):
+                    break
             begin = end
         return spans, size - begin
 
