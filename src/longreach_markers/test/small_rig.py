@@ -13,7 +13,7 @@ from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import Observation, lost
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
+from longreach_markers.tracking.frames import Estimate, RigFrame
 
 NAMES = ('one', 'two')
 START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])

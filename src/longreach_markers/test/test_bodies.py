@@ -18,8 +18,8 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
-from longreach_markers.tracking.bodies import BodyEstimate, locate_body
-from longreach_markers.tracking.rig_tracker import Estimate
+from longreach_markers.tracking.bodies import locate_body
+from longreach_markers.tracking.frames import BodyEstimate, Estimate
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
 # Not of one plane, so that no direction is a special one.

@@ -9,8 +9,8 @@ from small_rig import seen_at
 
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.diagnostics import TrackingReport
+from longreach_markers.tracking.frames import Estimate, RigFrame
 from longreach_markers.tracking.image_sets import ImagePairs
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
 
 TOPICS = {'left': '/yard/left/image_raw', 'right': '/yard/right/image_raw'}
 FRAME = 66_000_000  # [ns]

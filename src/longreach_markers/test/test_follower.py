@@ -14,8 +14,8 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.rig import MarkerOnRig
 from longreach_markers.tracking.follower import Follower, size_error
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImageSet
-from longreach_markers.tracking.rig_tracker import RigFrame
 
 PLACES = np.array([[-0.9, 0.0, 0.2], [-0.2, 0.0, -0.3], [0.3, 0.0, 0.4], [0.9, 0.0, -0.1]])
 # Two alike, a disc, and one of its own kind.

@@ -14,7 +14,7 @@ from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.setup.known_distance import KnownDistance
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
+from longreach_markers.tracking.frames import Estimate, RigFrame
 
 LENGTH = 2.0
 TURN, SHIFT = 2e-4, 2e-3  # standard deviations of poses [rad], [m]

@@ -24,9 +24,10 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location, locate_in_plane
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
+from longreach_markers.tracking.frames import Estimate, RigFrame
 from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.image_motion import ImageMotion
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame, RigTracker
+from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
 

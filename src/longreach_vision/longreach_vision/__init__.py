@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from longreach_markers.rig import Rig
-    from longreach_markers.tracking.rig_tracker import RigFrame
+    from longreach_markers.tracking.frames import RigFrame
 
 __all__ = ['track']
 

@@ -15,7 +15,7 @@ from longreach_markers.io.pictures import Picture
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, estimate_offset
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 
 PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])

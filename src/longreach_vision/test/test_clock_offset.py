@@ -23,7 +23,8 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking import pair_fit
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.rig_tracker import RigFrame, RigTracker
+from longreach_markers.tracking.frames import RigFrame
+from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.commands import tracking_commands
 from longreach_vision.commands.arguments import rig_files
 from longreach_vision.commands.rig_files import write_time

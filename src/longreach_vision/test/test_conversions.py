@@ -20,7 +20,7 @@ from visualization_msgs.msg import Marker
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
-from longreach_markers.tracking.rig_tracker import Estimate
+from longreach_markers.tracking.frames import Estimate
 from longreach_vision.ros.conversions import (
     array_to_image,
     camera_to_info,

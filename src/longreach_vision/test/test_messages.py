@@ -14,7 +14,7 @@ from small_rig import seen_at
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
+from longreach_markers.tracking.frames import Estimate, RigFrame
 from longreach_tools.bag import bag_typestore
 from longreach_vision.io.messages import Messages
 from longreach_vision.ros.conversions import ros_type

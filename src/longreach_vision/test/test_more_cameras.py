@@ -20,7 +20,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.marker.detection import TRACKED, UNCERTAIN
 from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.frames import RigFrame
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook

@@ -27,8 +27,8 @@ from longreach_markers.setup.localisation import localise
 from longreach_markers.setup.reference_points import reference_file
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
-from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_vision.commands.check_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
 

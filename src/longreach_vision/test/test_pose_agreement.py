@@ -17,8 +17,8 @@ from small_rig import seen_at, small_rig
 
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.rig import MarkerOnRig, Rig, load_rig
+from longreach_markers.tracking.frames import RigFrame, typical_chi_square
 from longreach_markers.tracking.pose_agreement import Agreement, refine_pose
-from longreach_markers.tracking.rig_tracker import RigFrame, typical_chi_square
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.simulator.marker_path import MarkerPath
 

@@ -32,8 +32,7 @@ from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Body, Rig
 from longreach_markers.rig_parameters import LEAST_MARKERS, distance_from_line
-from longreach_markers.tracking.frames import BodyEstimate as BodyEstimate
-from longreach_markers.tracking.frames import Estimate
+from longreach_markers.tracking.frames import BodyEstimate, Estimate
 
 # Probability of a larger chi-square of a rigid body: one image pair in nine hours at 30 Hz.
 _CHANCE = 1e-6

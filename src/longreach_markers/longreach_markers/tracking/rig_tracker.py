@@ -32,12 +32,10 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observa
 from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.bodies import locate_body
 from longreach_markers.tracking.camera_tracker import CameraTracker
-from longreach_markers.tracking.frames import Estimate as Estimate
-from longreach_markers.tracking.frames import RigFrame as RigFrame
-from longreach_markers.tracking.frames import typical_chi_square as typical_chi_square
+from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
 from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.plane_merging import PlaneMerger, height_variance
-from longreach_markers.tracking.ring_names import alike, name_markers
+from longreach_markers.tracking.ring_names import kinds_of, name_markers
 
 # Standard deviations beyond which a difference is significant.
 _SURE = 3.5
@@ -163,7 +161,8 @@ class RigTracker:
         """
         trackers = self.trackers.values()
         found: list[MarkerOnRig] = []
-        for kind in alike([marker for marker in self.rig.markers if marker.inner > 0.0]):
+        rings = [marker for marker in self.rig.markers if marker.inner > 0.0]
+        for kind in kinds_of(rings).values():
             begun = [
                 marker for marker in kind if any(marker.name in one.tracks for one in trackers)
             ]

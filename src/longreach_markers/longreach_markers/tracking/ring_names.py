@@ -28,11 +28,6 @@ class Named(NamedTuple):
     problem: str
 
 
-def alike(markers: Sequence[MarkerOnRig]) -> list[list[MarkerOnRig]]:
-    """Return markers grouped by appearance: radius, inner edge, polarity, offset."""
-    return list(_kinds(markers).values())
-
-
 def name_markers(
     appearances: Mapping[str, Appearance],
     found: Mapping[str, Sequence[Observation]],
@@ -48,7 +43,7 @@ def name_markers(
     cameras count. If the number still differs, or this axis does not order them, none of these is
     named.
     """
-    kinds = _kinds(markers)
+    kinds = kinds_of(markers)
     rings: dict[Kind, dict[str, list[Observation]]] = {
         kind: {side: [] for side in found} for kind in kinds
     }
@@ -80,8 +75,8 @@ def name_markers(
     return Named(named, missing, problem)
 
 
-def _kinds(markers: Sequence[MarkerOnRig]) -> dict[Kind, list[MarkerOnRig]]:
-    """Return markers grouped by their appearance."""
+def kinds_of(markers: Sequence[MarkerOnRig]) -> dict[Kind, list[MarkerOnRig]]:
+    """Return markers grouped by their appearance: radius, inner edge, polarity, offset."""
     kinds: dict[Kind, list[MarkerOnRig]] = {}
     for marker in markers:
         own = (marker.radius, marker.inner, float(marker.bright), marker.offset)

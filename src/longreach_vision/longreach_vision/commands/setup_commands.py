@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.files import write_camera
@@ -421,7 +422,7 @@ def _run_marker(arguments: argparse.Namespace) -> None:
     with writing(out) as path:
         path.write_bytes(data)
     rig = {'radius': 0.5 * arguments.diameter, 'inner': inner, 'bright': arguments.bright}
-    entry = ', '.join(f'{key}: {_plain(value)}' for key, value in rig.items())
+    entry = yaml.safe_dump({'name': 'marker_1'} | rig, default_flow_style=True, sort_keys=False)
     width, height = sheet.size
     print_result(
         {
@@ -433,11 +434,6 @@ def _run_marker(arguments: argparse.Namespace) -> None:
         },
         f'{out}: {width:g} x {height:g} mm ({sheet.page}). Print at 100 %, check that the line'
         ' at the bottom is 100 mm long, and glue it to a flat plate\n'
-        f'in the rig file: - {{name: marker_1, {entry}}}',
+        f'in the rig file: - {entry.strip()}',
         arguments.format,
     )
-
-
-def _plain(value: float | bool) -> str:
-    """Return a value as YAML text."""
-    return str(value).lower() if isinstance(value, bool) else f'{value:g}'

@@ -22,6 +22,7 @@ from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
 from longreach_markers.tracking.files import opened_files
 from longreach_markers.tracking.follower import Follower, follow
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.pose_agreement import (
     Agreement,
     Refinement,
@@ -31,7 +32,6 @@ from longreach_markers.tracking.pose_agreement import (
     refine_pose,
     wrong_camera,
 )
-from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.arguments import finite
 from longreach_tools.bag import absolute_name

@@ -20,7 +20,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.images import BitDepth, ImageFields, to_gray
 from longreach_markers.io.pictures import Picture
-from longreach_markers.tracking.rig_tracker import RigFrame
+from longreach_markers.tracking.frames import RigFrame
 from longreach_tools.bag import (
     BagWriter,
     absolute_name,

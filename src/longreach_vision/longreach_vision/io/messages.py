@@ -16,7 +16,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.tracking.bodies import covariance_in_world
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
+from longreach_markers.tracking.frames import Estimate, RigFrame
 
 STATUSES = (TRACKED, UNCERTAIN, LOST)
 """Statuses in the order of their numbers."""

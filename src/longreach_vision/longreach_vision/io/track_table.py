@@ -19,8 +19,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
-from longreach_markers.tracking.bodies import BodyEstimate
-from longreach_markers.tracking.rig_tracker import Estimate, RigFrame
+from longreach_markers.tracking.frames import BodyEstimate, Estimate, RigFrame
 from longreach_vision.io.messages import CAMERAS, KINDS, STATUSES, Messages
 from longreach_vision.simulator.marker_path import MarkerPath
 

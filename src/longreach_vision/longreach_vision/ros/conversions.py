@@ -28,7 +28,7 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.images import BitDepth, to_gray, to_message_fields
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.tracking.rig_tracker import Estimate
+from longreach_markers.tracking.frames import Estimate
 from longreach_node.stamps import nanoseconds_of
 from longreach_vision.io.bag_files import image_fields
 from longreach_vision.io.messages import Messages

@@ -17,8 +17,8 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.io.overlay import draw_cameras
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
+from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImageSet
-from longreach_markers.tracking.rig_tracker import RigFrame
 from longreach_node import qos
 from longreach_node.frames import Transforms, frame_name, optional_message
 from longreach_node.stamps import stamp_of
