@@ -450,6 +450,36 @@ def test_a_recording_with_the_times_of_headers_keeps_the_order_of_two_runs(tmp_p
     assert read.topics['/sensors'].values['car_position'].tolist() == [3.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    ('answers', 'times'),
+    [
+        # First answers that are heard late: the sensors are at 0.4 s.
+        ([0, 1, 2, 5], [0, 1, 2, 5]),
+        # A command for now, and one for the sample behind it.
+        ([0, 5], [4, 5]),
+        ([0], [4]),
+    ],
+)
+def test_a_zero_that_is_heard_late_is_the_beginning_if_the_next_stamp_is_near_it(
+    tmp_path, answers, times
+):
+    types = MachineTypes()
+    sensors = fake_topic(types, '/sensors', 'longreach_msgs/msg/CraneSensors')
+    answer = fake_topic(types, '/answer', 'longreach_msgs/msg/CraneSensors')
+    heard = [(sensors, k) for k in range(5)]
+    heard += [(answer, k) for k in answers] + [(sensors, k) for k in (5, 6)]
+    with BagWriter(tmp_path / 'bag') as writer:
+        recorder = Recorder(writer, 'header', lambda _: None)
+        for number, (topic, stamp) in enumerate(heard):
+            message = CraneSensors()
+            message.header.stamp.nanosec = stamp * 100_000_000
+            recorder.add([(number, topic, 1000, serialize_message(message))])
+        recorder.finish([sensors, answer])
+    for name, stamps in (('/answer', times), ('/sensors', range(7))):
+        found = [time for time, _ in contents(tmp_path / 'bag', name)]
+        assert found == [stamp * 100_000_000 for stamp in stamps]
+
+
 def test_a_publisher_with_another_definition_is_not_recorded():
     publisher = SimpleNamespace(
         topic_type='std_msgs/msg/Int32',

@@ -148,8 +148,8 @@ class Recorder:
         items = sorted(self._held + self._fresh, key=itemgetter(0))
         self._fresh = []
         self._held = [item for item in items if item[0] > latest]
-        for item in items[: len(items) - len(self._held)]:
-            self._write(item)
+        for k in range(len(items) - len(self._held)):
+            self._write(items, k)
 
     def finish(self, topics: Iterable[RecordedTopic]) -> None:
         """Write all remaining messages, and topics without messages."""
@@ -164,14 +164,21 @@ class Recorder:
         for topic in topics:
             self._connection(topic)
 
-    def _write(self, item: Taken) -> None:
-        """Write a message with its bag time, once that is known."""
+    def _write(self, items: Sequence[Taken], k: int) -> None:
+        """Write one of the messages with its bag time, once that is known."""
+        item = items[k]
         _, topic, received, data = item
         stamp = topic.read_stamp(data) if topic.read_stamp else None
         if stamp is not None:
             topic.arrived.append(stamp)
+        following = None
+        if stamp == 0 and topic.read_stamp and not topic.count:
+            stamps = (topic.read_stamp(one[3]) for one in items[k + 1 :] if one[1] is topic)
+            following = next(filter(None, stamps), None)
         earliest = 0 if topic.is_shared else topic.bag_time
-        bag_time = received if self._clock is None else self._clock.assign(stamp, earliest)
+        bag_time = received
+        if self._clock is not None:
+            bag_time = self._clock.assign(stamp, earliest, following)
         if bag_time is None:
             self._waiting.append(item)
             return

@@ -115,16 +115,20 @@ class HeaderClock:
         # From stamps to bag times, of each beginning.
         self._shifts = [0]
 
-    def assign(self, stamp: int | None, earliest: int = 0) -> int | None:
+    def assign(
+        self, stamp: int | None, earliest: int = 0, following: int | None = None
+    ) -> int | None:
         """
         Return the bag time [ns] of the next message, None if it has to wait.
 
-        ``earliest`` is the bag time of the message before on its topic.
+        ``earliest`` is the bag time of the message before on its topic, ``following`` the stamp
+        behind a topic's first one: near the beginning, that one was its beginning, heard late.
         """
         if stamp == 0:
             self._zero_seen = True
             self._zero_at = self._latest or 0
-            if self._latest is not None and self._most < BEGINNING:
+            begins = self._most < BEGINNING or 2 * (following or self._most) < self._most
+            if self._latest is not None and begins:
                 return max(self._shifts[-1], earliest)
         elif stamp is None or (self._latest is not None and self._is_foreign(stamp)):
             return self._latest
