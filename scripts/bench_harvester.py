@@ -23,13 +23,14 @@ from scipy.integrate import solve_ivp
 
 from longreach_dynamics.hydraulics.lines import DEAD_BAND, SUPPLY
 from longreach_dynamics.kernels import kernel
+from longreach_dynamics.parameters import load
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.linear import derivatives
 from longreach_harvester.machine import Harvester
 from longreach_harvester.model import SIZE
 from longreach_harvester.parameters import default_file, load_harvester
-from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import simulate
 
 # The second derivation.
@@ -47,7 +48,7 @@ _SCALES = np.repeat([1.0, 1.0, 1e7, 1e7, 1e-3, 1e-3], 3)
 
 def _scenario(duration: float) -> Scenario:
     """Return the sine of the stick."""
-    return load_scenario(_SCENARIO).replace(duration=duration)
+    return load(Scenario, _SCENARIO).replace(duration=duration)
 
 
 def _machine(duration: float, model: str, step: float, *, realistic: bool = False) -> Harvester:

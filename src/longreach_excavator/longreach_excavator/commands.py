@@ -185,21 +185,11 @@ def _run_steps(arguments: argparse.Namespace) -> None:
         for c in cases
     ]
     found = [case.summary() for case in cases]
-    head = ('step [s]', 'C [Pa]', 'peak in A [kN]', 'at [s]', 'sweep [s]', 'error', 'result')
-    shown = []
-    for one in found:
-        values = (
-            one['peak_n'] and 1e-3 * one['peak_n'],
-            one['peak_time_s'],
-            one['time_to_sweep_s'],
-            one['difference'] and f'{one["difference"]:.1e}',
-        )
-        cells = ('-' if value is None else value for value in values)
-        shown.append((one['step_s'], one['cohesion_pa'], *cells, one['message'] or 'complete'))
+    shown = [['-' if value is None else value for value in one.values()] for one in found]
     report_study(
         arguments,
         found,
-        table(head, shown),
+        table(list(found[0]), shown),
         ('cohesion', 'step', 'time', 'force_a'),
         np.concatenate(rows),
         lambda file: figures.draw_steps(file, cases),

@@ -9,7 +9,6 @@ the signs of the trend lines (5.8) to (5.10) are changed accordingly.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -73,14 +72,12 @@ class Agreement(NamedTuple):
 
 def agreement(times: np.ndarray, computed: np.ndarray, measured: np.ndarray) -> Agreement:
     """Return how forces agree with measured ones, both (rows,) [N] at equal intervals [s]."""
-    spread = [values - values.mean() for values in (computed, measured)]
-    sizes = [math.sqrt(float(part @ part)) for part in spread]
     middle = len(times) // 2
     span = float(times[-1] - times[0])
     return Agreement(
         float(np.sqrt(np.mean((computed - measured) ** 2) / np.mean(measured**2))),
         float(np.mean(computed * measured < 0.0)) * span,
-        float(spread[0] @ spread[1]) / (sizes[0] * sizes[1]),
+        float(np.corrcoef(computed, measured)[0, 1]),
         float(computed[middle] / measured[middle]),
     )
 

@@ -227,14 +227,11 @@ class Linkage:
     def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
         """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
         self._evaluate(q)
-        angles = np.asarray(q, dtype=float)[..., 2]
-        flat, forces = np.broadcast_arrays(angles, np.asarray(force, dtype=float))
-        pairs = [
-            rod_forces(F, *bucket_cylinder(angle, self.pins)[:3])
-            for angle, F in zip(flat.ravel().tolist(), forces.ravel().tolist(), strict=True)
-        ]
-        lk, pk = np.array(pairs).reshape(-1, 2).T
-        return RodForces(lk.reshape(flat.shape), pk.reshape(flat.shape))
+
+        def tensions(angle: float, push: float) -> tuple[float, float]:
+            return rod_forces(push, *bucket_cylinder(angle, self.pins)[:3])
+
+        return RodForces(*np.vectorize(tensions)(np.asarray(q)[..., 2], force))
 
     def angles(self, lengths: np.ndarray) -> np.ndarray:
         """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""

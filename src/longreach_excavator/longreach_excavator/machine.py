@@ -193,17 +193,15 @@ class Excavator:
         cycle = self._cycle
         for begin, end in self._pieces(command, first, last):
             row = (begin // every - first // every) if every else 0
-            if command is BY_SCENARIO:
+            commanded, forces = command, None
+            if isinstance(command, ByScenario):
                 # Only at the scenario's cycles, so that the division into calls has no effect.
                 looks = begin % cycle == 0 and self._given is None
                 swept = state.swept or (looks and self.has_swept(state))
                 commanded = self.scenario_command(step_time(begin, self.step), swept)
                 forces = self._forces_between(begin, end)
-                state = self._go_on(
-                    state._replace(swept=swept), commanded, forces, begin, end, every, table, row
-                )
-            else:
-                state = self._go_on(state, command, None, begin, end, every, table, row)
+                state = state._replace(swept=swept)
+            state = self._go_on(state, commanded, forces, begin, end, every, table, row)
         return state, table
 
     def _pieces(

@@ -153,7 +153,7 @@ def test_prescribed_forces_have_no_pressures_and_a_remedy_that_is_allowed(excava
     run = simulate(excavator, dig_scenario(mode, 17e3))
     assert run.summary()['peak_pressures_pa'] == dict.fromkeys(CYLINDERS)
     (text,) = (text for text in run.warnings() if 'joint D' in text)
-    assert text.endswith('take mode: hydraulic and lock boom and arm (held)')
+    assert 'take mode: hydraulic and lock boom and arm (held)' in text
     loose = simulate(excavator, dig_scenario().replace(duration=0.1, loose=('arm',))).summary()
     assert loose['peak_pressures_pa']['arm'] is None
     assert loose['peak_pressures_pa']['boom'] > 0.0

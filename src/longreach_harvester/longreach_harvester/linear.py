@@ -171,14 +171,8 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
         *((f'rate_{name}', 'rad/s') for name in JOINTS),
         *((f'p_{side}_{name}', 'Pa') for side in (1, 2) for name in JOINTS),
         *((f'q_{side}_{name}', 'm^3/s') for side in (1, 2) for name in JOINTS),
-        *(
-            (
-                ('head_1', 'rad'),
-                ('head_2', 'rad'),
-                ('head_1_rate', 'rad/s'),
-                ('head_2_rate', 'rad/s'),
-            )
-        ),
+        *((f'head_{axis}', 'rad') for axis in (1, 2)),
+        *((f'head_{axis}_rate', 'rad/s') for axis in (1, 2)),
     ][:size]
     return SmoothModel(
         tuple(Signal(*pair) for pair in (*names, *((f'spool_{JOINTS[i]}', '1') for i in lagged))),

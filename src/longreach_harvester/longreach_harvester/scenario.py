@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_of
 from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
@@ -128,8 +127,3 @@ class Scenario(Parameters):
 def resting_scenario() -> Scenario:
     """Return a harvester at rest in the pose of the standard scenarios, all valves closed."""
     return Scenario(duration=1.0, angles=(0.0, 0.55, -1.2))
-
-
-def load_scenario(file: str | Path) -> Scenario:
-    """Read a scenario file; InputError with file, key, value and what is allowed."""
-    return load(Scenario, file)

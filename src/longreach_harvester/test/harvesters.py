@@ -2,10 +2,11 @@
 
 from functools import cache
 
+from longreach_dynamics.parameters import load
 from longreach_dynamics.sensors import SensorKind
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file, load_harvester
-from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import simulate
 from longreach_harvester.spec import HARVESTER
 
@@ -21,7 +22,7 @@ def scenario(duration=2.0, angles=ANGLES, **spools):
 
 def shipped(name, **changes):
     """Return an installed scenario."""
-    return load_scenario(HARVESTER.find_scenario(name)).replace(**changes)
+    return load(Scenario, HARVESTER.find_scenario(name)).replace(**changes)
 
 
 def run_of(chosen, parameters=STANDARD, step=2.5e-4, **options):

@@ -5,12 +5,13 @@ import pytest
 from harvesters import STANDARD, shipped
 
 from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.parameters import load
 from longreach_harvester.control import load_controller
 from longreach_harvester.controller_node import ControllerNode
 from longreach_harvester.follower import HarvesterFollower, Measurement
 from longreach_harvester.machine import Harvester
 from longreach_harvester.plant_node import PlantNode
-from longreach_harvester.scenario import load_scenario
+from longreach_harvester.scenario import Scenario
 from longreach_harvester.spec import HARVESTER
 from longreach_node.testing import bench, setting
 
@@ -25,7 +26,7 @@ def test_in_lockstep_it_is_the_librarys_closed_loop(name):
         b.add(ControllerNode)
         plant = b.add(PlantNode)
         b.until(plant.done.done, 'end')
-    expected = Harvester(STANDARD, load_scenario(scenario))
+    expected = Harvester(STANDARD, load(Scenario, scenario))
     state = expected.advance(expected.initial_state(), BY_SCENARIO, 0.0, 3.0)
     np.testing.assert_array_equal(plant.state.y, state.y)
     assert plant.state.spools == state.spools
