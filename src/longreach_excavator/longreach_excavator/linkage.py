@@ -227,11 +227,10 @@ class Linkage:
     def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
         """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
         self._evaluate(q)
-
-        def tensions(angle: float, push: float) -> tuple[float, float]:
-            return rod_forces(push, *bucket_cylinder(angle, self.pins)[:3])
-
-        return RodForces(*np.vectorize(tensions)(np.asarray(q)[..., 2], force))
+        tensions = np.vectorize(
+            lambda angle, push: rod_forces(push, *bucket_cylinder(angle, self.pins)[:3])
+        )
+        return RodForces(*tensions(np.asarray(q)[..., 2], force))
 
     def angles(self, lengths: np.ndarray) -> np.ndarray:
         """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""

@@ -193,14 +193,16 @@ class Excavator:
         cycle = self._cycle
         for begin, end in self._pieces(command, first, last):
             row = (begin // every - first // every) if every else 0
-            commanded, forces = command, None
-            if isinstance(command, ByScenario):
+            forces = None
+            if command is BY_SCENARIO:
                 # Only at the scenario's cycles, so that the division into calls has no effect.
                 looks = begin % cycle == 0 and self._given is None
                 swept = state.swept or (looks and self.has_swept(state))
                 commanded = self.scenario_command(step_time(begin, self.step), swept)
                 forces = self._forces_between(begin, end)
                 state = state._replace(swept=swept)
+            else:
+                commanded = command
             state = self._go_on(state, commanded, forces, begin, end, every, table, row)
         return state, table
 
