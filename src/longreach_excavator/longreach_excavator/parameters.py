@@ -190,7 +190,13 @@ class ExcavatorParameters(JointedMachine, Parameters):
             raise InputError('chassis: lhe and lah are 0, allowed: a distance from A to E')
         self.linkage()  # Closes, or raises.
         for k, cylinder in enumerate(self.cylinders):
-            self._check_stroke(k, cylinder)
+            try:
+                _move(self.pins(), k, cylinder.retracted, cylinder.extended)
+            except InputError as error:
+                raise InputError(
+                    f'cylinders[{k}] ({cylinder.name}): retracted = {cylinder.retracted} m with'
+                    f' stroke = {cylinder.stroke} m does not fit: {error}'
+                ) from error
         known = [pose.name for pose in self.poses]
         for index, pose in enumerate(self.poses):
             if not pose.name:
@@ -201,16 +207,6 @@ class ExcavatorParameters(JointedMachine, Parameters):
                 self.check_pose(np.radians(pose.angles_deg))
             except InputError as error:
                 raise InputError(f'poses[{index}] ({pose.name}): {error}') from error
-
-    def _check_stroke(self, k: int, cylinder: CylinderParameters) -> None:
-        """Raise InputError when a stroke meets a dead point of its linkage."""
-        try:
-            _move(self.pins(), k, cylinder.retracted, cylinder.extended)
-        except InputError as error:
-            raise InputError(
-                f'cylinders[{k}] ({cylinder.name}): retracted = {cylinder.retracted} m with stroke'
-                f' = {cylinder.stroke} m does not fit: {error}'
-            ) from error
 
     def pins(self) -> Pins:
         """Return the positions of all pins."""

@@ -44,18 +44,6 @@ class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters)
     )
 
 
-def _end(duration: float, scenario: Scenario) -> float:
-    """Return the end of the simulation [s], 0: none. Prescribed forces end with the scenario."""
-    if not scenario.is_driven:
-        return duration
-    if duration > scenario.duration:
-        raise InputError(
-            f'duration = {duration:g} s, allowed with mode: {scenario.mode}: up to that of the'
-            f' scenario, {scenario.duration:g} s'
-        )
-    return duration or scenario.duration
-
-
 class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     """The excavator, simulated."""
 
@@ -78,9 +66,16 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         return self._excavator, CLOSED
 
     def sampled(self, machine: Excavator, settings: PlantParameters) -> PlantParameters:
-        """Return the settings, with the end of prescribed forces."""
-        duration = _end(settings.duration, machine.scenario)
-        sampled: PlantParameters = super().sampled(machine, settings.replace(duration=duration))
+        """Return the settings; prescribed forces end with the scenario."""
+        scenario, duration = machine.scenario, settings.duration
+        if scenario.is_driven:
+            if duration > scenario.duration:
+                raise InputError(
+                    f'duration = {duration:g} s, allowed with mode: {scenario.mode}: up to that of'
+                    f' the scenario, {scenario.duration:g} s'
+                )
+            settings = settings.replace(duration=duration or scenario.duration)
+        sampled: PlantParameters = super().sampled(machine, settings)
         return sampled
 
     def add_topics(self, settings: PlantParameters) -> None:
