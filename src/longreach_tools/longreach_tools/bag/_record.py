@@ -176,7 +176,7 @@ class Recorder:
             stamps = (topic.read_stamp(one[3]) for one in items[k + 1 :] if one[1] is topic)
             following = next(filter(None, stamps), None)
         earliest = 0 if topic.is_shared else topic.bag_time
-        bag_time = received
+        bag_time: int | None = received
         if self._clock is not None:
             bag_time = self._clock.assign(stamp, earliest, following)
         if bag_time is None:
