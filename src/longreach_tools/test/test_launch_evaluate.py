@@ -77,6 +77,8 @@ def test_values_and_scopes(evaluate, file, arguments, expected):
         ('arguments', {}, r"xml:2: argument 'needed' \(must be given\) is not set; add needed:=V"),
         ('arguments', {'needed': 'a', 'mode': 'x'}, "'mode' is 'x'; allowed: fast, slow"),
         ('arguments', {'need': 'a', 'needed': 'a'}, "no argument 'need'; allowed: mode, needed"),
+        # What is unknown is named before what it causes.
+        ('arguments', {'need': 'a'}, "no argument 'need'; allowed: mode, needed, optional"),
         ('conditions', {'on': '0'}, r":6: argument 'only_when_off' is not set"),
         ('include_itself', {}, ':3: file: .*include_itself.launch.xml. includes itself'),
     ],
@@ -313,6 +315,6 @@ def test_launch_file_by_name(prefix, tmp_path):
     (directory / 'crane.launch.xml').write_text('<launch/>')
     assert find_launch_file('crane', environment) == directory / 'crane.launch.xml'
     with pytest.raises(
-        InputError, match=r'AMENT_PREFIX_PATH \(empty\); .* source install/setup.bash'
+        InputError, match=r'AMENT_PREFIX_PATH is empty; nodes need ROS 2: source install/setup.b'
     ):
         find_launch_file('crane', {})

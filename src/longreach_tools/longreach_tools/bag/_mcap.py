@@ -96,7 +96,8 @@ class IntactMcap(McapReader):
             damage.append('its summary')
         if damage:
             self.damage = f'{Path(str(self.path)).name}: {", ".join(damage)}'
-        self.checksums = 'no checksums of messages' if self._unchecked else 'checksums of messages'
+        checked = self.chunks and not self._unchecked
+        self.checksums = 'checksums of messages' if checked else 'no checksums of messages'
         self._summarise()
 
     def _scan(self, file: BinaryIO) -> tuple[list[tuple[int, int]], int]:

@@ -66,14 +66,21 @@ def evaluate_launch_file(
 ) -> list[Process]:
     """Return the processes of a launch file in the order of their start."""
     launch = _Launch(path, arguments, environment)
-    launch.visit(read_launch_file(path))
+    failure = None
+    try:
+        launch.visit(read_launch_file(path))
+    except InputError as error:
+        failure = error
     # Every launch file has the argument network, declared or not.
     if strange := arguments.keys() - {*launch.declared, 'network'}:
-        # It may be declared in a part that the conditions of this run leave out.
+        # It may be declared in a part that the conditions of this run leave out. If not, it is
+        # also the likely cause of a failure.
         known = launch.declared | survey(path, arguments, environment)
         for name in sorted(strange - known.keys()):
             allowed = ', '.join(sorted(known)) or 'none'
             raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
+    if failure is not None:
+        raise failure
     return launch.processes
 
 
@@ -155,7 +162,7 @@ class _Launch:
 
     def _include(self, element: Element) -> None:
         path = Path(self._text(element, 'file')).absolute()
-        if path in self._files:
+        if path.resolve() in [file.resolve() for file in self._files]:
             raise element.error(f'file: {str(path)!r} includes itself')
         if not path.is_file():
             raise element.error(f'file: there is no launch file {str(path)!r}')

@@ -22,6 +22,8 @@ from longreach_dynamics.errors import LongreachError
 
 # Bytes that are read at a time; no pipe holds more than the capacity.
 _CHUNK, _CAPACITY = 1 << 16, 1 << 20
+# Longest line [bytes]; a longer one is split, so that its parts are not copied again and again.
+_LONGEST = 1 << 20
 
 
 def new_log_directory(environment: Mapping[str, str]) -> Path:
@@ -104,6 +106,9 @@ class Lines:
         if data == b'':
             self._loop.remove_reader(self._stream)
         *lines, self._rest = (self._rest + (data or b'')).split(b'\n')
+        if len(self._rest) > _LONGEST:
+            lines.append(self._rest)
+            self._rest = b''
         for line in lines:
             self._write(line.removesuffix(b'\r'))
             self.last = line.strip() or self.last

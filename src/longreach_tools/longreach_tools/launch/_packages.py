@@ -26,10 +26,15 @@ def _find_prefix(package: str, environment: Mapping[str, str]) -> Path:
         for prefix in prefixes:
             if (prefix / _INDEX / package).is_file():
                 return prefix
+    if not prefixes:
+        raise InputError(
+            f'package {package!r} is not found: AMENT_PREFIX_PATH is empty; nodes need ROS 2: '
+            'source install/setup.bash of a workspace built by make'
+        )
     raise InputError(
         f'package {package!r} is not found in AMENT_PREFIX_PATH '
-        f'({os.pathsep.join(map(str, prefixes)) or "empty"}); correct the name, or build the '
-        'package and source install/setup.bash of its workspace'
+        f'({os.pathsep.join(map(str, prefixes))}); correct the name, or build the package and'
+        ' source install/setup.bash of its workspace'
     )
 
 
