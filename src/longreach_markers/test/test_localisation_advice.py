@@ -128,6 +128,15 @@ def test_swapped_points_are_named():
         solved(values)
 
 
+def test_of_four_points_none_is_named_as_any_three_agree():
+    values = mapping(SPREAD[:4], np.random.default_rng(11))
+    rows = values['points']
+    rows[1]['left'], rows[2]['left'] = rows[2]['left'], rows[1]['left']
+    with pytest.raises(InputError) as caught:
+        solved(values)
+    assert 'fit the others' not in str(caught.value)
+
+
 def swapped(rng: np.random.Generator, one: int, other: int, points=SPREAD) -> dict:
     """A reference, without points of the plane, with two positions in each other's place."""
     values = mapping(points, rng)

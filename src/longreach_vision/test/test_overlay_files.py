@@ -7,7 +7,7 @@ import pytest
 from small_commands import full_disk
 from small_rig import frame_at, small_rig
 
-from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.tracking.follower import Followed
 from longreach_markers.tracking.image_sets import ImageSet
@@ -52,14 +52,17 @@ def test_a_disk_that_is_full_is_noticed(tmp_path, ending):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_rate_of_a_video_is_that_of_its_first_pictures(tmp_path):
-    overlaid(tmp_path / 'over.avi', [followed(k) for k in range(4)])
+def test_the_rate_of_a_video_is_not_that_of_a_gap_at_its_start(tmp_path):
+    overlaid(tmp_path / 'over.avi', [followed(k) for k in (0, *range(8, 31))])
     with open_source(str(tmp_path / 'over.avi')) as source:
         assert source.frame_rate == pytest.approx(15.0, rel=1e-6)
+        assert sum(1 for _ in source) == 24
 
 
 @pytest.mark.parametrize('ending', VIDEOS)
-@pytest.mark.parametrize('rate', [1e-3, 1e5])
-def test_rates_beyond_those_of_videos_are_limited(tmp_path, ending, rate):
-    overlaid(tmp_path / f'over{ending}', [followed(k, rate) for k in range(12)])
-    assert frames_in(tmp_path / f'over{ending}') == 12
+@pytest.mark.parametrize(('rate', 'end'), [(1e-3, 2.1e-3), (1e5, 900.0)])
+def test_rates_beyond_those_of_videos_and_at_their_ends(tmp_path, ending, rate, end):
+    overlaid(tmp_path / f'at_end{ending}', [followed(k, end) for k in range(12)])
+    assert frames_in(tmp_path / f'at_end{ending}') == 12
+    with pytest.raises(InputError, match=rf'{rate:g} images per .* \[0\.002, 1000\] Hz'):
+        overlaid(tmp_path / f'over{ending}', [followed(k, rate) for k in range(2)])

@@ -39,8 +39,8 @@ def decoded_picture(data: bytes, name: str) -> np.ndarray:
         image = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     if image is None:
         raise InputError(
-            f'{name} cannot be read as a picture, allowed: {" ".join(PICTURES)}, whole; is it'
-            ' damaged?'
+            f'{name} cannot be read as a picture, allowed: {" ".join(PICTURES)}, whole; if it'
+            ' is damaged, copy or record it again'
         )
     return image
 

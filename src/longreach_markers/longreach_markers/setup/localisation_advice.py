@@ -111,7 +111,8 @@ def culprits(problem: Problem) -> str:
     if suspects:
         return f'{" or ".join(suspects)} is likely wrong: measure it again, or leave it out'
     odd = _odd_ones(problem)
-    return f'{" and ".join(odd)} do not fit the others: swapped or mistyped?' if odd else ''
+    verb = 'do' if len(odd) > 1 else 'does'
+    return f'{" and ".join(odd)} {verb} not fit the others: swapped or mistyped?' if odd else ''
 
 
 def _is_consistent(problem: Problem) -> bool:
@@ -143,6 +144,8 @@ def _suspects(problem: Problem) -> list[str]:
 def _odd_ones(problem: Problem) -> list[str]:
     """Return the points away from where a camera sees them by the pose of most; none of many."""
     off = [_errors(problem, c) for c in range(len(problem.cameras))]
+    # Any three points agree on some pose.
+    off = [one for one in off if sum(error <= _AGREEING for error in one.values()) > 3]
     odd = [
         name
         for k, name in enumerate(problem.names)

@@ -203,7 +203,9 @@ def _advice(rig: Rig, tracks: Tracks) -> str:
     is_tracked = np.array([tracks.column(name, 'status') == 0.0 for name in rig.names])
     # A power of two is a single camera.
     by_two = (used & (used - 1)) > 0
-    if np.mean(is_tracked & by_two) >= max(_FEW, _HALF * np.mean(by_two)):
+    # Markers may be out of view most of the time.
+    few = _FEW * np.mean(is_tracked)
+    if np.mean(is_tracked & by_two) >= max(few, _HALF * np.mean(by_two)):
         return ''
     return (
         'two cameras hardly ever track a marker together: check that the images are given in the'

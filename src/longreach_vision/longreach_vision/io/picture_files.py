@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +27,8 @@ VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
 _WIDTH = 1226
 # Image rates supported by all these formats, and the rate of a single picture [Hz].
 _RATES, _USUAL = (0.002, 1000.0), 15.0
+# Number of pictures from which the rate of a video follows.
+_FIRST = 6
 
 
 class _Folder:
@@ -44,43 +48,53 @@ class _Folder:
 
 
 class _Video:
-    """A new video, whose rate follows from its first two pictures; ``target`` is for errors."""
+    """A new video, whose rate follows from its first pictures; ``target`` is for errors."""
 
     def __init__(self, file: Path, target: Path) -> None:
         self._file, self._target = file, target
-        self._first: tuple[np.ndarray, float] | None = None
+        self._first: list[tuple[np.ndarray, float]] = []
         self._writer: cv2.VideoWriter | None = None
         self._count = 0
 
     def write(self, picture: np.ndarray, time: float) -> None:
         """Write the next picture, with its time [s]."""
         self._count += 1
-        if self._first is None:
-            self._first = picture, time
+        if self._writer is not None:
+            self._writer.write(picture)
             return
-        if self._writer is None:
-            low, high = _RATES
-            rate = 1.0 / max(time - self._first[1], 1.0 / high)
-            self._writer = self._begun(self._first[0], max(rate, low))
-        self._writer.write(picture)
+        self._first.append((picture, time))
+        if len(self._first) == _FIRST:
+            self._writer = self._begun()
 
-    def _begun(self, picture: np.ndarray, rate: float) -> cv2.VideoWriter:
-        """Return the open file with its first picture."""
-        code, size = VIDEOS[self._target.suffix.lower()], picture.shape[1::-1]
+    def _begun(self) -> cv2.VideoWriter:
+        """Return the open file with its first pictures."""
+        times = [time for _, time in self._first]
+        # One of the intervals may be a gap.
+        intervals = [after - before for before, after in itertools.pairwise(times)]
+        intervals = [interval for interval in intervals if interval > 0.0]
+        rate = 1.0 / statistics.median_low(intervals) if intervals else _USUAL
+        low, high = _RATES
+        if not low <= rate <= high:
+            raise InputError(
+                f'{self._target} would have {rate:g} images per second by its first images,'
+                f' allowed: [{low:g}, {high:g}] Hz; give a folder of pictures'
+            )
+        code, size = VIDEOS[self._target.suffix.lower()], self._first[0][0].shape[1::-1]
         writer = cv2.VideoWriter(str(self._file), cv2.VideoWriter.fourcc(*code), rate, size)
         if not writer.isOpened():
             raise LongreachError(
                 f'{self._target} cannot be written: this OpenCV has no codec {code}; use another'
                 ' extension, or a folder of pictures'
             )
-        writer.write(picture)
+        for picture, _ in self._first:
+            writer.write(picture)
         return writer
 
     def close(self) -> None:
         """Close the file, and check that it is complete: writing reports no errors."""
-        if self._first is None:
+        if not self._count:
             return
-        (self._writer or self._begun(self._first[0], _USUAL)).release()
+        (self._writer or self._begun()).release()
         capture, readable = cv2.VideoCapture(str(self._file), cv2.CAP_FFMPEG), 0
         while capture.grab():
             readable += 1
