@@ -153,10 +153,11 @@ class LoadExperiments(Identifiable):
                 f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'
                 f' --event {name}=TIME'
             )
-        payload = payload_of(machine, recording)
+        mass = recording.conditions.get('payload', 0.0)
+        payload = payload_of(machine, recording) if mass > 0.0 else None
         if payload is None:
             raise InputError(
-                f'{name}: payload = 0 kg, allowed: above 0 kg; give the mass, --payload'
+                f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
                 f' {name}=MASS'
             )
         start = events[0][0]

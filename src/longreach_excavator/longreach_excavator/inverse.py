@@ -144,6 +144,12 @@ class Motion:
             if getattr(self, field) is None:
                 continue
             values = np.ascontiguousarray(getattr(self, field), dtype=float)
+            wide = {'times': (), 'tooth_forces': (2,), 'loads': (2,)}.get(field, (3,))
+            wanted = (max(np.size(self.times), 1), *wide)
+            if values.shape != wanted:
+                raise InputError(
+                    f'{self.name}: {field} has shape {values.shape}, allowed: {wanted}'
+                )
             largest = float(np.abs(values).max())
             # Written so that NaN is refused.
             if not largest <= most:

@@ -228,7 +228,8 @@ class Linkage:
         """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
         self._evaluate(q)
         tensions = np.vectorize(
-            lambda angle, push: rod_forces(push, *bucket_cylinder(angle, self.pins)[:3])
+            lambda angle, push: rod_forces(push, *bucket_cylinder(angle, self.pins)[:3]),
+            otypes=[float, float],
         )
         return RodForces(*tensions(np.asarray(q)[..., 2], force))
 

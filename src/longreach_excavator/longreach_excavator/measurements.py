@@ -29,6 +29,8 @@ _KINDS = {
     'theta': Kind('rad', math.radians(0.5), 2.0 * math.pi),
     'length': Kind('m', 5e-3, 100.0),
 }
+# Of rods; larger ones are in another unit.
+_LARGEST_STRAIN = 0.01
 _RODS, _ANGLES = ('lk', 'pk'), ('theta_2', 'theta_3', 'theta_4')
 MEASURED = (
     *(f'force_{rod}' for rod in _RODS),
@@ -134,11 +136,18 @@ def measurements_from(
                     f'{table.file} has the column strain_{rod}, but rod_area is missing: the'
                     ' cross-section with the gauge [m^2]'
                 )
-            stiffness = rod_area * youngs_modulus
-            if not 0.0 < stiffness < math.inf:
+            if not (0.0 < rod_area < math.inf and 0.0 < youngs_modulus < math.inf):
                 raise InputError(
                     f'rod_area = {rod_area}, youngs_modulus = {youngs_modulus}, allowed: (0, inf)'
                 )
+            largest = float(np.abs(table[f'strain_{rod}']).max())
+            # Written so that NaN is refused.
+            if not largest <= _LARGEST_STRAIN:
+                raise InputError(
+                    f'{table.file}: strain_{rod} goes to {largest:g}, allowed: up to'
+                    f' {_LARGEST_STRAIN:g}; microstrain are to be divided by a million'
+                )
+            stiffness = rod_area * youngs_modulus
             table = _converted(table, f'strain_{rod}', f'force_{rod}', stiffness)
     found = {name: table[name] for name in MEASURED if name in table}
     for angle, cylinder in zip(_ANGLES, CYLINDERS, strict=True):

@@ -170,6 +170,9 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
             lambda _: motion(rates=np.full((3, 3), math.nan)),
             'rates go to nan, allowed: up to 1000',
         ),
+        (lambda _: motion(angles=np.zeros((2, 3))), 'angles has shape (2, 3), allowed: (3, 3)'),
+        (lambda _: motion(tooth_forces=np.ones((1, 2))), 'tooth_forces has shape (1, 2), allowed'),
+        (lambda _: Motion(np.zeros(0), *[np.zeros((0, 3))] * 3), 'shape (0,), allowed: (1,)'),
         (lambda _: motion(tooth_forces=np.full((3, 2), 1e9)), 'tooth_forces go to 1e+09, allowed'),
         (lambda _: motion(loads=np.full((3, 2), -1.0)), 'bucket_mass = -1 kg, allowed: 0 or more'),
         (lambda x: inverse(x, motion(), 'clay'), "soil = 'clay', allowed: file | law | none"),
@@ -271,7 +274,7 @@ MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0
         (
             lambda file: read_measurements(file, 1e-3),
             'strain_lk\n-120\n',
-            'force_lk goes to 2.52e',
+            'strain_lk goes to 120, allowed: up to 0.01; microstrain',
         ),
         (load_teleoperation, '{axis: 0, sign: 1}', 'left_sideways: sign = 0, allowed: -1 | 1'),
     ],

@@ -189,9 +189,10 @@ def still_poses(
         motions = statics.motions(machine, recording)
         stretches, parts = find_still(recording, motions, shortest, window)
         if not stretches:
+            reasons = dict.fromkeys(part.partition('not used, ')[2] for part in parts)
             raise InputError(
                 f'{recording.name} has no stretch in which the machine stands still for'
-                f' {shortest:g} s: {"; ".join(parts) or "it moves all the time"}'
+                f' {shortest:g} s: {"; ".join(reasons) or "it moves all the time"}'
             )
         poses += [statics.pose(machine, recording, stretch) for stretch in stretches]
         lines += parts

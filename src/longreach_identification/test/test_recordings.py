@@ -156,6 +156,13 @@ def test_a_bag_with_sensors_truth_and_markers(tmp_path: Path, start: int) -> Non
     np.testing.assert_allclose(tip.deviation, 2e-4)
 
 
+def test_a_name_of_digits_is_no_index(tmp_path: Path) -> None:
+    source = Source('markers', 'estimates.in_plane.x', '0')
+    signals = (*SIGNALS, MeasuredSignal('marker_0_x', 'm', (source,)))
+    bag = write_bag(tmp_path / 'bag', 'a/b', messages())
+    assert 'marker_0_x' not in read_recording(bag, signals).signals
+
+
 @pytest.mark.parametrize('again', [5.0, 3.0])
 @pytest.mark.parametrize('start', [0, 1_700_000_000_123_456_789])
 def test_loads_tell_events_and_payload_on_the_clock_of_the_signals(

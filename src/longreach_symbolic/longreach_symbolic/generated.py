@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import os
 import sys
+import uuid
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -192,9 +192,12 @@ def _write(file: Path, text: str) -> None:
     """Write a file that other processes may read or write at the same time."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        own = file.with_suffix(f'.{os.getpid()}')
-        own.write_text(text, encoding='utf-8')
-        own.replace(file)
+        own = file.with_suffix(f'.{uuid.uuid4().hex}')
+        try:
+            own.write_text(text, encoding='utf-8')
+            own.replace(file)
+        finally:
+            own.unlink(missing_ok=True)
     except OSError as error:
         raise LongreachError(
             f'{file.parent} cannot be written: {error.strerror}; generated code is kept there, set'
