@@ -277,6 +277,8 @@ class _Digs:
         while len(known := self.tried()) < _MOST:
             errors = np.array([self.errors(value) / self.sigma for value in known])
             squares = np.sum(errors**2, axis=(1, 2))
+            if not np.isfinite(squares).any():
+                break
             away = np.sqrt(squares - squares.min())
             gains = np.full(len(known) - 1, -np.inf)
             for k in range(len(gains)):
