@@ -357,7 +357,7 @@ def test_markers_that_are_out_of_view_most_of_the_time_are_no_exchanged_pictures
         last = max((tmp_path / side).iterdir())
         number, time = last.stem.rsplit('_', 1)
         image = np.full_like(cv2.imread(str(last), cv2.IMREAD_GRAYSCALE), 12)
-        for k in range(1, 9 * len(list((tmp_path / side).iterdir()))):
+        for k in range(1, 15 * len(list((tmp_path / side).iterdir()))):
             name = f'{int(number) + k:06d}_{float(time) + k / 15.0:.9f}.png'
             cv2.imwrite(str(tmp_path / side / name), image)
     words = ('track', tmp_path / 'left', tmp_path / 'right', '--config', scene / 'rig.yaml')

@@ -171,13 +171,13 @@ class Recorder:
         stamp = topic.read_stamp(data) if topic.read_stamp else None
         if stamp is not None:
             topic.arrived.append(stamp)
-        following = None
-        if stamp == 0 and topic.read_stamp and not topic.count:
-            stamps = (topic.read_stamp(one[3]) for one in items[k + 1 :] if one[1] is topic)
-            following = next(filter(None, stamps), None)
-        earliest = 0 if topic.is_shared else topic.bag_time
         bag_time: int | None = received
         if self._clock is not None:
+            following = None
+            if stamp == 0 and topic.read_stamp and not topic.count:
+                stamps = (topic.read_stamp(one[3]) for one in items[k + 1 :] if one[1] is topic)
+                following = next(filter(None, stamps), None)
+            earliest = 0 if topic.is_shared else topic.bag_time
             bag_time = self._clock.assign(stamp, earliest, following)
         if bag_time is None:
             self._waiting.append(item)
