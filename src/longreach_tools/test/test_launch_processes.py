@@ -216,6 +216,16 @@ def test_no_line_is_torn_or_lost(launch):
         assert lines == [f'[{letter}-{number}] {letter * 100} {i}' for i in range(2000)]
 
 
+def test_a_line_without_end_is_passed_on_in_parts(launch, tmp_path):
+    script = 'print(chr(120) * 3000000, end=str())'
+    run = launch(f'<executable cmd="PYTHON -c \'{script}\'" name="a"/>')
+    assert run.wait() == 0
+    (file,) = (tmp_path / 'log').glob('*/*')
+    parts = re.findall('x{100,}', file.read_text())
+    assert sum(map(len, parts)) == 3_000_000
+    assert max(map(len, parts)) < 1_200_000
+
+
 def test_launch_killed_leaves_no_orphans(launch):
     run = launch(program('one') + program('two'))
     is_ready(run, 2)
