@@ -217,6 +217,37 @@ def test_a_spool_at_its_full_speed_is_named() -> None:
     assert note in found.notes
 
 
+@pytest.mark.parametrize(
+    ('machine', 'scenario'), [('boom', 'load_release'), ('excavator', 'settle')]
+)
+def test_a_free_valve_is_at_the_edge_of_its_dead_band(machine: str, scenario: str) -> None:
+    """There it opens as fast as beyond the edge; one that is open stays as it is."""
+    real, free = (smooth(machine, scenario, 0.0, free) for free in (False, True))
+    names = [one.name for one in real.states]
+    spool = next(k for k, name in enumerate(names) if name.startswith('spool_'))
+    pressure = next(k for k, name in enumerate(names) if name.startswith('p_head_'))
+
+    def flow(model: SmoothModel, position: float) -> float:
+        x = model.x.copy()
+        x[spool] = position
+        return float(model.rates(x, model.u)[pressure])
+
+    for way in (-1.0, 1.0):
+        beyond, at_edge = flow(real, 0.051 * way), flow(free, 0.001 * way)
+        assert flow(real, 0.05 * way) - flow(free, 0.0) == pytest.approx(0.0, abs=1e-6)
+        assert at_edge == pytest.approx(beyond, rel=1e-9)
+
+
+def test_an_open_valve_stays_as_it_is_when_all_is_free() -> None:
+    real, free = (smooth('boom', 'reversals', 1.0, free) for free in (False, True))
+    assert np.abs(free.x[-4:]).min() > 0.9
+    assert (free.x == real.x).all()
+    pressures = slice(-12, -4)
+    assert free.rates(free.x, free.u)[pressures].tolist() == pytest.approx(
+        real.rates(real.x, real.u)[pressures].tolist()
+    )
+
+
 def test_derivatives_equal_complex_steps() -> None:
     """Of functions with known derivatives, also stiff and badly scaled ones."""
 

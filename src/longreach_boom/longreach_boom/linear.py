@@ -24,29 +24,30 @@ def smooth_model(
     command: tuple[float, ...] | None = None,
 ) -> SmoothModel:
     """
-    Return the equations near a state; ``free``: sticking pistons slide, without dead bands.
+    Return the equations near a state; ``free``: what sticks slides, closed valves begin to open.
 
-    ``command``: that of the spools, which by default stay where they are.
+    ``command``: that of the spools, which by default stay where they are. Those at the edge of
+    their dead band are counted from there.
     """
     N, F = boom.size, boom.ritz.functions
     n = N * (1 + F)
-    modes, notes = state.modes, []
+    x, modes, notes = state.y.copy(), state.modes, []
+    spools = x[2 * n + 2 * N : 2 * n + 3 * N]
+    commands = spools.copy() if command is None else np.array(command)
     if free:
         # At an end of its stroke a piston stays.
         modes = np.where(np.abs(modes) == AT_ROD_END, modes, OUTWARDS)
-        boom = boom.replace(
-            cylinders=tuple(
-                c.replace(
-                    valve=c.valve.replace(dead_band=0.0),
-                    friction=c.friction.replace(coulomb=0.0, static=0.0),
-                )
-                for c in boom.cylinders
-            )
-        )
+        cylinders = []
+        for i, c in enumerate(boom.cylinders):
+            valve, band = c.valve, c.valve.dead_band
+            if abs(spools[i]) <= band:
+                valve = valve.replace(dead_band=0.0, area=valve.area / (1.0 - band))
+                spools[i] = commands[i] = 0.0
+            smooth = c.friction.replace(coulomb=0.0, static=0.0)
+            cylinders.append(c.replace(valve=valve, friction=smooth))
+        boom = boom.replace(cylinders=tuple(cylinders))
     constants = constants_of(boom, state.loads, friction)
     actuators = constants.actuators
-    spools = state.y[2 * n + 2 * N : 2 * n + 3 * N].copy()
-    commands = spools if command is None else np.array(command)
     for i, cylinder in enumerate(boom.cylinders):
         if is_held(modes[i]):
             held = 'sticks' if modes[i] == STUCK else 'rests at an end of its stroke'
@@ -110,7 +111,7 @@ def smooth_model(
             for i in range(N)
         ),
         tuple(Signal(columns[k].name, columns[k].unit) for k in shown),
-        state.y.copy(),
+        x,
         np.concatenate([commands, np.zeros(N), resting.T.ravel()]),
         rates,
         observe,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_dynamics.hydraulics.actuators import DEAD_BAND, SPOOL_FASTEST, SPOOL_RATE
+from longreach_dynamics.hydraulics.actuators import SPOOL_FASTEST, SPOOL_RATE
 from longreach_dynamics.planar_chain import LENGTH
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
@@ -25,22 +25,25 @@ def smooth_model(
     Return the equations of an excavator near a state.
 
     Inputs are the spools, torques on the links about their joints [N m], and a force on the tooth,
-    x forwards and z upwards [N]. The ground does not change. ``free``: valves have no dead band.
+    x forwards and z upwards [N]. The ground does not change. ``free``: closed valves are at the
+    edge of their dead band, from where their spools are counted.
     """
-    p, y0 = machine.constants, state.y
+    p, y0 = machine.constants, state.y.copy()
     command = machine.scenario_command(time, state.swept)
     notes = []
-    band = p.actuators.dead_band
+    spools, positions = np.array(command.spools), y0[SPOOL : SPOOL + len(CYLINDERS)]
+    closed = np.abs(positions) <= p.actuators.dead_band
     if free:
-        p = p._replace(actuators=p.actuators.without(DEAD_BAND))
+        p = p._replace(actuators=p.actuators.at_edge(closed))
+        positions[closed] = spools[closed] = 0.0
     lags = p.actuators.table[:, [SPOOL_RATE, SPOOL_FASTEST]]
     oil = np.array([np.nan if force is None else force for force in command.forces])
     for i, name in enumerate(CYLINDERS):
         if not np.isnan(oil[i]):
             notes.append(f'the force of cylinder {name} is prescribed: its valve has no effect')
-        elif abs(y0[SPOOL + i]) < band[i] and not free:
+        elif abs(positions[i]) < p.actuators.dead_band[i]:
             notes.append(f'the valve of cylinder {name} is closed: spool_{name} has no effect')
-        if lags[i, 0] * abs(command.spools[i] - y0[SPOOL + i]) >= lags[i, 1]:
+        if lags[i, 0] * abs(spools[i] - positions[i]) >= lags[i, 1]:
             notes.append(
                 f'the spool of cylinder {name} moves at its full speed: spool_{name} has no effect'
             )
@@ -104,7 +107,7 @@ def smooth_model(
         tuple(Signal(*pair) for pair in inputs),
         tuple(Signal(column.name, column.unit) for column in columns[1:]),
         y0[:WORK].copy(),
-        np.array([*command.spools, *[0.0] * 5]),
+        np.array([*spools, *[0.0] * 5]),
         rates,
         observe,
         tuple(notes),

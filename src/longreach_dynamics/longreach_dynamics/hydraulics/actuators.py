@@ -141,10 +141,11 @@ class Actuators(_Table):
         """The machine's own columns (N, LINKAGE); a copy."""
         return np.ascontiguousarray(self.table[:, :LINKAGE])
 
-    def without(self, *columns: int) -> Actuators:
-        """Return these actuators with 0 in columns of the table, such as DEAD_BAND."""
+    def at_edge(self, valves: np.ndarray) -> Actuators:
+        """Return these actuators with spools of valves (N,) counted from the dead band's edge."""
         table = self.table.copy()
-        table[:, columns] = 0.0
+        table[valves, HEAD_OPENING : ROD_OPENING + 1] /= 1.0 - table[valves, DEAD_BAND, None]
+        table[valves, DEAD_BAND] = 0.0
         return read_only(Actuators(table))
 
 
