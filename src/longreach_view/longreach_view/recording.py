@@ -20,7 +20,7 @@ from longreach_tools.fields import numeric_fields
 from longreach_view.drawing import array_of
 from longreach_view.loop import Source
 from longreach_view.page import Replay, Request
-from longreach_view.world import Sample, World, begins_anew
+from longreach_view.world import Sample, World, begins_anew, is_of_the_present
 
 _IMAGE = 'sensor_msgs/msg/Image'
 # Before a time that is jumped to, messages of this long are shown in charts [s].
@@ -69,6 +69,8 @@ class Recording:
         for name, nanoseconds, message in merged:
             stamp = getattr(getattr(message, 'header', None), 'stamp', None)
             time = None if stamp is None else stamp.sec + 1e-9 * stamp.nanosec
+            if is_of_the_present(types[name], time):
+                time = None
             begins = False
             if time is not None:
                 begins = begins_anew(time, latest.get(name, -math.inf))

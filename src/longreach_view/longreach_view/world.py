@@ -48,6 +48,11 @@ def begins_anew(time: float, last: float) -> bool:
     return time < last and (time < last - _LATE or time < 0.5 * last)
 
 
+def is_of_the_present(typename: str, stamp: float | None) -> bool:
+    """Return whether a stamp of 0 [s] means now, as the definition of the type says."""
+    return stamp == 0.0 and typename.endswith('/ValveCommand')
+
+
 Fields = Callable[[Any], Mapping[str, float]]
 
 
@@ -250,8 +255,7 @@ class World:
             self.machines[name] = Machine(name)
             self._take_waiting(now)
         machine = self._owner(name)
-        if kind == 'ValveCommand' and sample.stamp == 0.0:
-            # "Now", as its definition says.
+        if is_of_the_present(sample.typename, sample.stamp):
             sample = sample._replace(stamp=None)
         if machine is not None:
             if kind != 'MarkerArray':

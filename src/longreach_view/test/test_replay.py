@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from geometry_msgs.msg import Inertia, InertiaStamped
+from longreach_msgs.msg import ValveCommand
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header, String
@@ -131,6 +132,22 @@ def test_what_is_carried_after_a_reset_is_no_event(tmp_path, world):
     play(source, world, 0.0)
     events = world.machines['crane'].events
     assert list(events) == [(pytest.approx(t), 'load released') for t in (1.0, 2.4)]
+
+
+def test_commands_for_now_are_plotted_when_they_came_also_after_a_reset(tmp_path):
+    name, rows = '/crane/valve_command.spool[boom]', []
+    for k in range(60):
+        time = round(1e9 * (5.0 + STEP * k))
+        joints = JointState(header=at(STEP * (k % 30)), name=['car_joint'], position=[0.0])
+        rows.append(('joint_states', time, joints))
+        rows.append(('valve_command', time + 1, ValveCommand(name=['boom'], spool=[0.01 * k])))
+    world, source = World(numeric_fields), BagSource([write_bag(tmp_path / 'a', 'crane', rows)])
+    world.plot([name])
+    source.handle(Request('', 'seek', source.length))
+    play(source, world, 0.0)
+    times, spools = world.series[name].window(-math.inf, math.inf)
+    np.testing.assert_allclose(times[30:], 2.9 + STEP * np.arange(30), atol=1e-6)
+    np.testing.assert_allclose(spools, 0.01 * np.arange(60))
 
 
 def test_machines_that_run_one_after_the_other_are_shown_so(tmp_path):
