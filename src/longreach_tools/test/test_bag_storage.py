@@ -14,6 +14,7 @@ import pytest
 from rosbags.highlevel import AnyReader
 from rosbags.interfaces import QosDurability
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+from rosbags.rosbag2.storage_mcap import McapWriter
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
@@ -480,17 +481,41 @@ def test_a_file_without_chunks_has_no_checksums(tmp_path, capsys):
     whole = make_bag(tmp_path / 'bag', 5) / 'bag_0.mcap'
     (chunk,) = intact(whole).chunks
     data, begin = whole.read_bytes(), chunk.chunk_start_offset + 49
-    records = data[begin : begin + chunk.uncompressed_size]
+    records, end = [], begin + chunk.uncompressed_size
+    while begin < end:
+        size = 9 + int.from_bytes(data[begin + 1 : begin + 9], 'little')
+        records.append(data[begin : begin + size])
+        begin += size
+    # Messages, kind 5, need not be in the order of time.
+    records.sort(key=lambda record: (record[0], -int.from_bytes(record[15:23], 'little')))
     file = tmp_path / 'loose.mcap'
     end = b'\x0f\x04' + bytes(11) + b'\x02\x14' + bytes(27) + data[:8]
-    file.write_bytes(data[: chunk.chunk_start_offset] + records + end)
+    file.write_bytes(data[: chunk.chunk_start_offset] + b''.join(records) + end)
     assert positions(file) == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert cli.main(['bag', 'info', str(file)]) == 0
     assert 'no checksums of messages' in capsys.readouterr().out
     assert recover(file, tmp_path / 'new') == 10
-    file.write_bytes(file.read_bytes()[:-40])
+    with open_bag(file) as opened:
+        assert len(list(opened.messages(start=3 * STEP))) == 4
+    # Of one that was not closed, all but its last message, the first by time.
+    file.write_bytes(file.read_bytes()[: -len(end) - 1])
     assert cli.main(['bag', 'info', str(file)]) == 1
     assert 'not closed; damaged: loose.mcap: the last' in capsys.readouterr().out
+    assert recover(file, tmp_path / 'left') == 9
+
+
+def test_a_file_without_indexes_of_messages_is_read(tmp_path, monkeypatch):
+    close_chunk = McapWriter.close_chunk
+
+    def without_index(writer):
+        writer.chunk.msgs.clear()
+        close_chunk(writer)
+
+    monkeypatch.setattr(McapWriter, 'close_chunk', without_index)
+    with contextlib.closing(OthersWriter(tmp_path / 'bag', 'mcap')) as writer:
+        write_messages(writer, 5)
+    assert positions(tmp_path / 'bag') == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert inspect_bag(tmp_path / 'bag').problem == ''
 
 
 def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):

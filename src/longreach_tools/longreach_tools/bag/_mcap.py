@@ -12,8 +12,9 @@ import io
 import struct
 import zlib
 from collections import Counter
+from collections.abc import Collection, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rosbags.rosbag2 import ReaderError
 from rosbags.rosbag2.storage_mcap import (
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from rosbags.rosbag2 import CompressionMode
 
 _MAGIC = b'\x89MCAP0\r\n'
-_FOOTER, _SCHEMA, _CHANNEL, _CHUNK, _INDEX, _DATA_END = 2, 3, 4, 6, 7, 15
+_FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 2, 3, 4, 5, 6, 7, 15
 # Records of the data section, with header, attachments and metadata.
-_OF_DATA = (1, _SCHEMA, _CHANNEL, _CHUNK, _INDEX, 9, 12)
+_OF_DATA = (1, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, 9, 12)
 _RECORD = struct.Struct('<BQ')
 _INDEX_HEAD = struct.Struct('<BQHI')
+_MESSAGE_HEAD = struct.Struct('<BQHIQQ')
 _CHUNK_HEAD = struct.Struct('<BQQQQI')
 _DATA_END_RECORD = struct.Struct('<BQI')
 _FOOTER_CONTENT = struct.Struct('<QQI')
@@ -50,13 +52,31 @@ _PROFILE = b'\x04\x00\x00\x00ros2'
 _WINDOW = 1 << 16
 
 
+def open_mcap(path: Path, check: bool) -> McapReader:
+    """Return an open reader: by the index where that serves, of what is intact otherwise."""
+    if not check and not fault_at_end(path):
+        reader = McapReader(path)
+        reader.open()
+        # It leaves out messages that no index counts, and refuses those that are not in order.
+        if reader.chunks and all(
+            one.channel_count or one.message_start_time > one.message_end_time
+            for one in reader.chunks
+        ):
+            return reader
+        reader.close()
+    intact = IntactMcap(path)
+    intact.open()
+    return intact
+
+
 class IntactMcap(McapReader):
     """
-    Reads the intact chunks of any file; ``damage`` says what is left out, '' for nothing.
+    Reads what is intact; ``damage`` says what is left out, '' for nothing.
 
-    They are found by the summary if it has a checksum that matches, otherwise record by record, up
-    to the first that is broken. A damaged one is left out as a whole, because nothing says which
-    of its messages are wrong.
+    Messages are in chunks, or all by themselves, in any order. They are found by the summary if it
+    has a checksum that matches and chunks, otherwise record by record, up to the first that is
+    broken. A damaged chunk is left out as a whole, because nothing says which of its messages are
+    wrong.
     """
 
     damage = checksums = ''
@@ -64,6 +84,8 @@ class IntactMcap(McapReader):
     def _open(self) -> None:
         assert self.bio is not None
         file, damage = self.bio, []
+        # Of messages that are not in chunks: time, begin of the content and size, channel.
+        self._single: list[tuple[int, int, int, int]] = []
         ending = _ending(file)
         if ending and ending[2]:
             self.data_end = ending[0]
@@ -73,12 +95,6 @@ class IntactMcap(McapReader):
         ]
         if not spans:
             spans, lost = self._scan(file)
-            if lost and ending and self.channels and not spans:
-                # Its messages are not in chunks.
-                file.seek(0)
-                super()._open()
-                self.checksums = 'no checksums of messages'
-                return
             if lost:
                 damage.append(f'the last {lost} bytes')
         self.chunks.clear()
@@ -117,7 +133,15 @@ class IntactMcap(McapReader):
             # A damaged kind must not pass for a record that has no messages.
             if kind not in _OF_DATA or end > size or (kind == _INDEX and length != entries + 6):
                 break
-            if kind == _CHUNK:
+            if kind == _MESSAGE:
+                content = begin + _MESSAGE_HEAD.size
+                if spans or content > end:
+                    break
+                *_, channel, _, time, _ = _MESSAGE_HEAD.unpack(_read(file, begin, content - begin))
+                if channel not in self.channels:
+                    break
+                self._single.append((time, content, end - content, channel))
+            elif kind == _CHUNK:
                 spans.append((begin, end))
             elif kind in (_SCHEMA, _CHANNEL):
                 self.data_start, self.data_end = begin, end
@@ -154,11 +178,13 @@ class IntactMcap(McapReader):
         return False
 
     def _summarise(self) -> None:
-        """Count the messages in the chunks."""
+        """Count the messages."""
         self.data_start = self.data_end = 0
-        counts = Counter[int]()
+        self._single.sort()
+        counts = Counter(channel for *_, channel in self._single)
         for chunk in self.chunks:
             counts.update(chunk.channel_count)
+        first, last = (self._single[0][0], self._single[-1][0]) if self._single else (0, -1)
         types = {schema.name for schema in self.schemas.values()}
         self.connections = [
             one._replace(msgcount=counts[one.id])
@@ -167,9 +193,21 @@ class IntactMcap(McapReader):
         ]
         self.metadata = self.metadata._replace(
             message_count=sum(one.msgcount for one in self.connections),
-            start_time=min((one.message_start_time for one in self.chunks), default=0),
-            end_time=max((one.message_end_time for one in self.chunks), default=-1) + 1,
+            start_time=min((one.message_start_time for one in self.chunks), default=first),
+            end_time=max((one.message_end_time for one in self.chunks), default=last) + 1,
         )
+
+    def messages(
+        self, connections: Collection[Any], start: int | None = None, stop: int | None = None
+    ) -> Generator[tuple[Any, int, bytes], None, None]:
+        """Yield connection, time [ns] and bytes of messages in the order of time."""
+        if self.chunks:
+            yield from super().messages(connections, start, stop)
+        assert self.bio is not None
+        wanted = {one.id: one for one in connections}
+        for time, begin, size, channel in self._single:
+            if channel in wanted and (start or 0) <= time < (stop or MAXSIZE):
+                yield wanted[channel], time, _read(self.bio, begin, size)
 
 
 # --- checksums ------------------------------------------------------------------------------

@@ -287,10 +287,9 @@ def _merged(path: Path, readers: Sequence[Any]) -> dict[str, Topic]:
 
 def _open_file(file: Path, storage: str, resources: ExitStack, check: bool) -> Any:
     """Open a storage file; of an MCAP file that was not closed only what is intact."""
-    from rosbags.rosbag2.storage_mcap import McapReader
     from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
 
-    from ._mcap import IntactMcap, fault_at_end
+    from ._mcap import open_mcap
 
     with _readable(file):
         reader: Any
@@ -303,9 +302,9 @@ def _open_file(file: Path, storage: str, resources: ExitStack, check: bool) -> A
                 )
             reader = Sqlite3Reader(whole)
             reader.checksums = _NO_CHECKSUMS
+            reader.open()
         else:
-            reader = (IntactMcap if check or fault_at_end(file) else McapReader)(file)
-        reader.open()
+            reader = open_mcap(file, check)
         resources.callback(reader.close)
         return reader
 
