@@ -408,7 +408,6 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     rows, geometry = table[: PARAMETERS + 1], table[PARAMETERS + 1 : PARAMETERS + 1 + ROWS]
     filled, shades, errors = table[-8:-5], table[-5:-1], table[-1]
     shaded, bent = extension.size == SHADOW_SIZE, extension.size == BEND_SIZE
-    shadow, q = extension, extension
     more = SHADOW if shaded else (BEND if bent else 0)
     extra = np.zeros((more, BLOCK))
     for begin in range(0, count, BLOCK):
@@ -422,14 +421,14 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         geometry[SEEN, size:] = 0.0
         is_inside, is_outside = fill_steps(p, disc, extension, geometry)
         if shaded:
-            _fill_shades(p, shadow, filled, geometry, shades)
-        _fill_rows(p, disc, shadow, filled, geometry, shades, rows, errors)
+            _fill_shades(p, extension, filled, geometry, shades)
+        _fill_rows(p, disc, extension, filled, geometry, shades, rows, errors)
         cost += product(rows, PARAMETERS, rows, PARAMETERS)
         assign(residuals[begin:], errors[:size])
         if shaded:
-            _add_shadow(p, shadow, filled, geometry, shades, rows, extra)
+            _add_shadow(p, extension, filled, geometry, shades, rows, extra)
         if bent:
-            _fill_bend(q, geometry, extra)
+            _fill_bend(extension, geometry, extra)
         if not known:
             _fill_perspective(p, geometry, rows)
         if local:
@@ -455,17 +454,16 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             normal, sums, moments, nearest, sector, active, residuals
         )
         used -= eliminated
-    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
     # Prior: the gradients of the three levels are proportional to the levels.
     size = math.sqrt(a11 * a22 - a12 * a12)
     if shaded:
-        cost += _add_shadow_priors(shadow, joint, noise)
+        cost += _add_shadow_priors(extension, joint, noise)
     if bent:
         for k in range(BEND):
-            weight = (max(noise, LEAST_NOISE) / (q[5] if k == 0 else _BOWED * size)) ** 2
-            cost += weight * q[k] * q[k]
+            weight = (max(noise, LEAST_NOISE) / (extension[5] if k == 0 else _BOWED * size)) ** 2
+            cost += weight * extension[k] * extension[k]
             joint[k, PARAMETERS + 1 + k] += weight
-            joint[k, PARAMETERS] -= weight * q[k]
+            joint[k, PARAMETERS] -= weight * extension[k]
     for part in range(1 if disc else 2):
         one, other = (BAND, OUTSIDE) if part == 0 else (INSIDE, BAND)
         ratio = p[one] / max(p[other], 1.0)
@@ -495,7 +493,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     if not known:
         # Prior of h, in units of squared residuals.
         weight = max(noise, LEAST_NOISE) ** 2 / (PERSPECTIVE_PRIOR * PERSPECTIVE_PRIOR)
-        cost += weight * (h1 * h1 + h2 * h2)
+        cost += weight * (p[PERSPECTIVE] ** 2 + p[PERSPECTIVE + 1] ** 2)
         for i in range(PERSPECTIVE, PARAMETERS):
             normal[i, i] += weight
             normal[PARAMETERS, i] -= weight * p[i]
