@@ -18,9 +18,8 @@ def tip_rates(boom: BoomParameters, state: BoomState) -> np.ndarray:
     """Return the rates of turn of the beams' tips (N,) [rad/s], positive lifts."""
     parts, N = StateParts.of(state.y, boom), boom.size
     truck = truck_of(state.y, boom)
-    slopes = np.sum(constants_of(boom).tip_slope * np.reshape(parts.v[N:], (-1, N)).T, axis=1)
     pitching = 0.0 if truck is None else float(truck[3])
-    return np.asarray(pitching + np.cumsum(parts.v[:N] + slopes))
+    return np.asarray(pitching + np.cumsum(parts.v[:N] + _tip_slopes(boom, parts.v)))
 
 
 def tip_accelerations(
@@ -37,16 +36,20 @@ def tip_accelerations(
     dy = np.empty(state.y.size)
     spools = np.zeros(boom.size)
     evaluate(state.y, state.modes, spools, constants, np.empty((rows, rows)), np.empty(rows), dy)
-    ahead, behind = (_tips(boom, state.y + way * _APART * dy)[0] for way in (1.0, -1.0))
+    ahead, behind = (
+        np.array([frame.origin_rate for frame in frames_of(boom, y).frames[1:]])
+        for y in (state.y + _APART * dy, state.y - _APART * dy)
+    )
     felt = (ahead - behind) / (2.0 * _APART) + 1j * boom.gravity
-    seen = felt * np.exp(-1j * (_tips(boom, state.y)[1] + mounting))
+    truck = truck_of(state.y, boom)
+    slopes = _tip_slopes(boom, StateParts.of(state.y, boom).q)
+    tilt = 0.0 if truck is None else float(truck[1])
+    inclinations = tilt + np.cumsum(state.y[: boom.size] + slopes)
+    seen = felt * np.exp(-1j * (inclinations + mounting))
     return np.stack([seen.real, seen.imag], axis=1)
 
 
-def _tips(boom: BoomParameters, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return velocities (N,) of the tips [m/s], complex, and their inclinations (N,) [rad]."""
-    parts, N, truck = StateParts.of(y, boom), boom.size, truck_of(y, boom)
-    slopes = np.sum(constants_of(boom).tip_slope * np.reshape(parts.q[N:], (-1, N)).T, axis=1)
-    tilt = 0.0 if truck is None else float(truck[1])
-    velocities = np.array([frame.origin_rate for frame in frames_of(boom, y).frames[1:]])
-    return velocities, tilt + np.cumsum(parts.q[:N] + slopes)
+def _tip_slopes(boom: BoomParameters, q: np.ndarray) -> np.ndarray:
+    """Return the slopes of the beams' tips (N,), or their rates, of coordinates or rates."""
+    N = boom.size
+    return np.asarray(np.sum(constants_of(boom).tip_slope * np.reshape(q[N:], (-1, N)).T, axis=1))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
 
+KINDS = ('inclination', 'pressure', 'encoder', 'strain', 'gyroscope', 'accelerometer')
 # Tolerance of whole numbers of samples.
 _WHOLE = 1e-6
 _INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
@@ -149,19 +151,14 @@ class Sensors:
         self._boom, self._friction = boom, friction
         self._temperature = parameters.temperature
         self._sample_rate = sample_rate
-        N, seed = boom.size, parameters.seed
-        kinds = {'inclination': 2 * N, 'pressure': 2 * N, 'encoder': N, 'strain': N}
+        N = boom.size
+        counts = (2 * N, 2 * N, N, N, N, 2 * N)
         # The position in this order is a part of the seed of the noise.
-        self._inclination, self._pressure, self._encoder, self._strain = (
-            SensorGroup(name, getattr(parameters, name), count, (seed, index), sample_rate)
-            for index, (name, count) in enumerate(kinds.items())
-        )
-        inertial = {'gyroscope': N, 'accelerometer': 2 * N}
-        self._gyroscope, self._accelerometer = (
-            kind and SensorGroup(name, kind, count, (seed, len(kinds) + index), sample_rate)
-            for index, (name, count) in enumerate(inertial.items())
-            for kind in (getattr(parameters, name),)
-        )
+        self._groups = {
+            name: SensorGroup(name, kind, count, (parameters.seed, index), sample_rate)
+            for index, (name, count) in enumerate(zip(KINDS, counts, strict=True))
+            if (kind := getattr(parameters, name))
+        }
         if len(parameters.mounting) not in (0, 1, N):
             raise InputError(
                 f'mounting has {len(parameters.mounting)} values, allowed: none, 1 for all, or {N}'
@@ -171,35 +168,38 @@ class Sensors:
         self._constants = constants
         self._root_slope = np.stack([basis.at(0.0, 1) for basis in bases])
 
-    def read(self, state: BoomState, sample: int) -> SensorReadings:
-        """Return the readings at a sample of the plant; at sample 0 every sensor has one."""
+    def read(
+        self, state: BoomState, sample: int, wanted: Collection[str] = KINDS
+    ) -> SensorReadings:
+        """Return readings of some KINDS at a sample of the plant; at sample 0 each has one."""
         N = self._boom.size
+        due = {n: one for n, one in self._groups.items() if n in wanted and one.due(sample)}
         parts = StateParts.of(state.y, self._boom)
         bending = np.reshape(parts.q[N:], (-1, N)).T
         warmth = self._temperature.at(sample / self._sample_rate)
         roots = tips = heads = rods = encoders = gauges = None
-        if self._inclination.due(sample):
+        if group := due.get('inclination'):
             truck = truck_of(state.y, self._boom)
             tilt = 0.0 if truck is None else float(truck[1])
             angles = tilt + self._inclinations(parts, bending)
-            shown = self._inclination.show(angles, warmth, sample)
+            shown = group.show(angles, warmth, sample)
             roots, tips = shown[:N], shown[N:]
-        if self._pressure.due(sample):
+        if group := due.get('pressure'):
             pressures = np.concatenate([parts.head_pressures, parts.rod_pressures])
-            shown = self._pressure.show(pressures, warmth, sample)
+            shown = group.show(pressures, warmth, sample)
             heads, rods = shown[:N], shown[N:]
-        if self._encoder.due(sample):
+        if group := due.get('encoder'):
             pistons = piston_positions(parts.q[:N], self._constants)
-            encoders = self._encoder.show(pistons, warmth, sample)
-        if self._strain.due(sample):
+            encoders = group.show(pistons, warmth, sample)
+        if group := due.get('strain'):
             truth = strains(self._boom, state, self._friction)
-            gauges = self._strain.show(truth, warmth, sample)
+            gauges = group.show(truth, warmth, sample)
         rates = felt = None
-        if self._gyroscope and self._gyroscope.due(sample):
-            rates = self._gyroscope.show(tip_rates(self._boom, state), warmth, sample)
-        if self._accelerometer and self._accelerometer.due(sample):
+        if group := due.get('gyroscope'):
+            rates = group.show(tip_rates(self._boom, state), warmth, sample)
+        if group := due.get('accelerometer'):
             axes = tip_accelerations(self._boom, state, self._friction, self._mounting)
-            felt = self._accelerometer.show(axes.T.ravel(), warmth, sample)
+            felt = group.show(axes.T.ravel(), warmth, sample)
         return SensorReadings(roots, tips, heads, rods, encoders, gauges, rates, felt)
 
     def _inclinations(self, parts: StateParts, bending: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.sensors import SensorParameters, SensorReadings, Sensors, load_sensors
+from longreach_boom.sensors import KINDS, SensorParameters, SensorReadings, Sensors, load_sensors
 from longreach_boom.state import BoomState
 from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.plant_node import PlantNode
@@ -31,7 +31,8 @@ class SensorTopics:
     def __init__(
         self, node: PlantNode[Any, Any], boom: BoomParameters, settings: Any, friction: bool
     ) -> None:
-        self._boom, self._rate, self._friction = boom, settings.publish_rate, friction
+        self._node, self._boom = node, boom
+        self._rate, self._friction = settings.publish_rate, friction
         self._parameters = given = load_sensors(settings.sensors, boom.size)
         self._sensors = self._made(given)
         self._beams = [beam.name for beam in boom.beams]
@@ -50,8 +51,7 @@ class SensorTopics:
 
     def set_noise(self, factor: float) -> None:
         """Multiply the noise of the sensor file by a factor from now on."""
-        names = (*_KINDS, 'gyroscope', 'accelerometer')
-        given = {name: kind for name in names if (kind := getattr(self._parameters, name))}
+        given = {name: kind for name in KINDS if (kind := getattr(self._parameters, name))}
         scaled = {name: kind.replace(noise=factor * kind.noise) for name, kind in given.items()}
         self._sensors = self._made(self._parameters.replace(**scaled))
 
@@ -65,7 +65,12 @@ class SensorTopics:
             self._pending.clear()  # the plant was reset
         self._latest = sample
         due = self._due(sample)
-        for output, message in self._messages(self._sensors.read(state, sample), header):
+        needed = self._node.is_needed
+        wanted = [name for name, output in self._outputs.items() if needed(output)]
+        if any(needed(output) for output in self._inertial):
+            wanted += ['gyroscope', 'accelerometer']
+        readings = self._sensors.read(state, sample, wanted)
+        for output, message in self._messages(readings, header):
             self._pending.append((due, output, message))
         while self._pending and self._pending[0][0] <= sample:
             _, output, message = self._pending.popleft()

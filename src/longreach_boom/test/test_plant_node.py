@@ -284,7 +284,8 @@ def test_messages_are_on_their_way_for_a_while(boom, tmp_path):
     def take(message):
         came.append((now[0], round(200.0 * nanoseconds_of(message.header.stamp) / 1e9)))
 
-    node = SimpleNamespace(add_output=lambda *_: SimpleNamespace(publish=take))
+    output = SimpleNamespace(publish=take)
+    node = SimpleNamespace(add_output=lambda *_: output, is_needed=lambda _: True)
     topics = SensorTopics(node, boom, settings, friction=True)
     state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
 

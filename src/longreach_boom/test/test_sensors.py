@@ -87,6 +87,13 @@ def test_typical_sensors_err_by_what_is_typical(boom, state):
     assert Sensors(boom, typical, RATE).read(state, 1).inclination_root is None
 
 
+def test_noise_does_not_depend_on_what_else_is_read(boom, state):
+    sensors = Sensors(boom, load_sensors('typical'), RATE)
+    alone, everything = sensors.read(state, 40, ['strain']), sensors.read(state, 40)
+    np.testing.assert_array_equal(alone.strains, everything.strains)
+    assert alone.head_pressures is alone.gyroscopes is None
+
+
 def test_inertial_sensors_at_rest_show_gravity(boom):
     """Specific force is g upwards, in the frame of each bent tip and turned by the mounting."""
     state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
