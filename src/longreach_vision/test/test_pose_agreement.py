@@ -16,9 +16,10 @@ from small_path import with_camera, write_path
 from small_rig import seen_at, small_rig
 
 from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.triangulation import Location
 from longreach_markers.rig import MarkerOnRig, Rig, load_rig
-from longreach_markers.tracking.frames import RigFrame, typical_chi_square
-from longreach_markers.tracking.pose_agreement import Agreement, refine_pose
+from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
+from longreach_markers.tracking.pose_agreement import Agreement, agreement_of, refine_pose
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.simulator.marker_path import MarkerPath
 
@@ -166,6 +167,22 @@ def test_a_marker_beside_the_plane_is_so_in_all_images():
         squares.append(error @ np.linalg.solve(new.covariance, error) / 6.0)
     # 7 if the distances are independent in each image.
     assert np.mean(squares) < 2.0
+
+
+def test_gaps_of_both_signs_do_not_cancel():
+    # As of a camera that is turned about its axis, with a marker that crosses the image.
+    seen, both = Sightings(rig_of_four()), ('left', 'right')
+    there = {side: {'a': seen_at(100.0, 150.0)} for side in both}
+    for k in range(60):
+        gap = 0.5 * (-1.0) ** k
+        point = Location(PLACES[0], np.eye(3), chi_square=400.0, gap=gap, gap_noise=0.02)
+        one = Estimate('a', 'TRACKED', '', both, pairs={both: point})
+        at = dict.fromkeys(both, k / RATE)
+        seen.add(RigFrame(k / RATE, 0.0, there, {'a': one}, times=at))
+    found = agreement_of(seen, both)
+    assert found.gap == 0.5
+    assert found.error == pytest.approx(0.5 * math.sqrt(2.0) * 5.02 / 500.0, rel=0.01)
+    assert 'miss each other by 0.5 px' in found.warning
 
 
 def test_the_typical_square_is_that_of_most():

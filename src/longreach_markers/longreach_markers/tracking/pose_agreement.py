@@ -143,7 +143,7 @@ def agreement_of(
     seen = sightings.gaps(*cameras, -math.inf if math.isnan(since) else since)
     if not seen:
         return Agreement(cameras)
-    gaps = {name: abs(float(np.median([one.gap for one in own]))) for name, own in seen.items()}
+    gaps = {name: float(np.median([abs(one.gap) for one in own])) for name, own in seen.items()}
     worst = max(gaps, key=lambda name: gaps[name])
     squares = [one.chi_square for own in seen.values() for one in own]
     error = gaps[worst] * float(np.median([one.scale for one in seen[worst]]))
