@@ -178,9 +178,16 @@ class BoomIdentification(LoadExperiments):
             for i, beam in enumerate(machine.beams)
         }
         bulk_modulus = values.get('bulk_modulus', machine.oil.bulk_modulus)
+        cylinders = tuple(_changed_cylinder(machine, i, values) for i in range(machine.size))
+        limits = np.degrees([c.linkage.angles(c.stroke) for c in cylinders])
         return machine.replace(
             beams=tuple(_changed_beam(machine, i, values) for i in range(machine.size)),
-            cylinders=tuple(_changed_cylinder(machine, i, values) for i in range(machine.size)),
+            cylinders=cylinders,
+            # A pose at the end of a stroke stays there.
+            poses=tuple(
+                pose.replace(angles_deg=tuple(np.clip(pose.angles_deg, *limits.T).tolist()))
+                for pose in machine.poses
+            ),
             # A marker at a tip stays there.
             markers=tuple(
                 marker.replace(position=lengths.get(marker.beam, 1.0) * marker.position)
@@ -333,7 +340,10 @@ def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> 
         mass_per_length=scaled(beam.mass_per_length, *mass, stretch),
         second_moment=scaled(beam.second_moment, *section, stretch),
         strain_gauge=gauge.replace(
-            position=gauge.position + own('gauge_shift', 0.0),
+            # Of a gauge at an end of the beam an estimate may be beyond it.
+            position=min(
+                max(0.0, gauge.position + own('gauge_shift', 0.0)), stretch * beam.length
+            ),
             gain=gain,
             bias=own('gauge_bias', gauge.bias),
         ),

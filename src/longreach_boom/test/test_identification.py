@@ -1,5 +1,6 @@
 """What the boom offers to identification."""
 
+import numpy as np
 import pytest
 
 from longreach_boom.identification import BOOM
@@ -53,6 +54,23 @@ def test_masses_and_gauges(boom):
 def test_values_that_are_none(boom, values, match):
     with pytest.raises(InputError, match=match):
         BOOM.with_values(boom, values)
+
+
+def test_gauges_and_poses_at_an_end_stay_there(boom):
+    # Estimates of a shift have both signs, of a lever too.
+    beam, length = boom.beams[1], boom.beams[1].length
+    for place, values in ((0.0, {'gauge_shift_2': -1e-3}), (length, {'length_scale_2': 0.99})):
+        gauge = beam.strain_gauge.replace(position=place)
+        beams = (boom.beams[0], beam.replace(strain_gauge=gauge), *boom.beams[2:])
+        changed = BOOM.with_values(boom.replace(beams=beams), values).beams[1]
+        assert changed.strain_gauge.position == pytest.approx(0.99 * place)
+    folded = boom.poses[0].replace(angles_deg=tuple(np.degrees(boom.joint_limits()[:, 1])))
+    with_it = boom.replace(poses=(folded, *boom.poses[1:]))
+    changed = BOOM.with_values(with_it, {'lever_scale_1': 1.01, 'lever_scale_3': 1.01})
+    ends = np.degrees(changed.joint_limits()[:, 1])
+    assert changed.poses[0].angles_deg == pytest.approx(ends)
+    assert ends[2] < folded.angles_deg[2] - 0.1
+    assert changed.poses[1:] == boom.poses[1:]
 
 
 def test_signals(boom):
