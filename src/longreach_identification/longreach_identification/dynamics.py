@@ -16,6 +16,7 @@ search goes over growing durations, see :mod:`longreach_identification.growing`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -186,10 +187,14 @@ def identify(
     warnings = (*found.warnings, *_late(found), *(text for text in doubts if text))
     found = found._replace(warnings=warnings)
 
-    def derived(name: str) -> tuple[float, float]:
-        return found.propagated(
-            lambda values: identifiable.derived(predict.machine_with(values), here)[name]
-        )
+    @functools.cache
+    def derived(values: tuple[float, ...]) -> dict[str, float]:
+        # Each quantity asks for the same points, one for each unknown and side.
+        named = dict(zip(found.names, values, strict=True))
+        return identifiable.derived(predict.machine_with(named), here)
+
+    def propagated(name: str) -> tuple[float, float]:
+        return found.propagated(lambda values: derived(tuple(values.values()))[name])
 
     silent = [
         f'{", ".join(names)} of {recording.name} never change: their resolution is unknown, and'
@@ -215,7 +220,7 @@ def identify(
         found._replace(warnings=(*silent, *found.warnings)),
         problem,
         best,
-        {name: derived(name) for name in identifiable.derived(machine, here)},
+        {name: propagated(name) for name in identifiable.derived(machine, here)},
     )
 
 
