@@ -10,7 +10,7 @@ setup(
         ('share/' + NAME, ['package.xml', 'pendulum.launch.xml']),
     ],
     entry_points={
-        'console_scripts': [f'plant = {NAME}.plant_node:main'],
+        'console_scripts': [f'plant = {NAME}.nodes:plant'],
         'longreach.machines': [f'pendulum = {NAME}.spec:PENDULUM'],
     },
 )

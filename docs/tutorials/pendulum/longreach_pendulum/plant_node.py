@@ -6,7 +6,6 @@ import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from std_msgs.msg import Header
 
-from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import MachineParameters, SimulatorParameters
@@ -32,6 +31,3 @@ class PlantNode(HydraulicPlantNode[np.ndarray, float]):
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         return hydraulic_state(['lift'], *self.state[2:4, None], header, spool=self.state[4:])
-
-
-main = node_entry('longreach_pendulum.plant_node:PlantNode')
