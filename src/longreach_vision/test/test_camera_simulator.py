@@ -261,6 +261,16 @@ def test_a_marker_that_is_not_to_be_seen_leaves_the_background(x: float, y: floa
 # --- light and noise -----------------------------------------------------------------------------
 
 
+def test_the_nearer_of_two_markers_covers_the_other_in_any_order() -> None:
+    near = SimulatedMarker('near', 0.02, offset=-0.5)
+    far = SimulatedMarker('far', 0.05, bright=True)
+    places = np.array([[0.0, 2.0, 0.0], [0.02, 2.0, 0.02]])
+    first = drawn(PLAIN, places, near, far)
+    np.testing.assert_array_equal(first, drawn(PLAIN, places[::-1], far, near))
+    alone = drawn(PLAIN, places[:1], near)
+    np.testing.assert_array_equal(first[28:48, 31:50], alone[28:48, 31:50])
+
+
 def test_shading_darkens_corners_and_one_side() -> None:
     look = PLAIN.replace(sky=100.0, ground=100.0, vignetting=0.3, shading=(0.2, 0.0), gain=1.5)
     picture = drawn(look, np.array([[0.0, -8.0, 0.0]]))

@@ -113,6 +113,9 @@ class CameraSimulator:
         else:
             for u0, v0, u1, v1 in self._windows:
                 self._image[v0:v1, u0:u1] = self._behind[v0:v1, u0:u1]
+        # In planes side by side the nearest is last, and covers the others.
+        away = np.einsum('ij,ij->i', markers[:, :3] - self.pose.translation, markers[:, 6:9])
+        order = np.argsort(-np.abs(away).round(6), kind='stable')
         draw_markers(
             self._image,
             self._clean,
@@ -121,6 +124,7 @@ class CameraSimulator:
             self.camera.packed,
             self._pose_rows,
             markers,
+            order,
             self._view,
             bars,
             rng.integers(NOISE_LENGTH),

@@ -313,8 +313,8 @@ def _touches(box, tile):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _draw_tile(  # type: ignore[no-untyped-def]
-    image, background, noise, weights, packed, pose, boxes, counts, markers, view, bars, tile,
-    next_noise,
+    image, background, noise, weights, packed, pose, boxes, counts, markers, order, view, bars,
+    tile, next_noise,
 ):  # fmt: skip
     """Draw all markers and occluders that overlap a tile."""
     u0, v0, u1, v1 = tile[0], tile[1], tile[2], tile[3]
@@ -334,7 +334,7 @@ def _draw_tile(  # type: ignore[no-untyped-def]
     for k in range(count):
         cover[:] = 0.0
         value[:] = 0.0
-        for m in range(boxes.shape[0]):
+        for m in order:
             if not _touches(boxes[m], tile):
                 continue
             instant = view.exposure * ((k + 0.5) / count - 0.5)
@@ -407,11 +407,13 @@ def draw_bars(covered, background, view, bars):  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_markers(  # type: ignore[no-untyped-def]
-    image, background, noise, weights, packed, pose, markers, view, bars, next_noise, windows
+    image, background, noise, weights, packed, pose, markers, order, view, bars, next_noise,
+    windows,
 ):  # fmt: skip
     """
     Draw the windows of all markers, including occluders, on a background without these.
 
+    ``order`` has the numbers of the markers, of which later ones cover earlier ones.
     ``next_noise`` is the index of the first pixel's noise. Fills ``windows`` (n, 4): u0, v0, u1,
     v1, ends excluded [px]; zeros for a marker that is not visible.
     """
@@ -438,8 +440,8 @@ def draw_markers(  # type: ignore[no-untyped-def]
                 tile[2] = min(u0 + _TILE, windows[m, 2])
                 tile[3] = min(v0 + _TILE, windows[m, 3])
                 next_noise = _draw_tile(
-                    image, background, noise, weights, packed, pose, boxes, counts, markers, view,
-                    bars, tile, next_noise,
+                    image, background, noise, weights, packed, pose, boxes, counts, markers, order,
+                    view, bars, tile, next_noise,
                 )  # fmt: skip
 
 
