@@ -12,7 +12,7 @@ from longreach_boom.scenario import Scenario
 from longreach_boom.state import piston_positions
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_dynamics.trajectories import Trajectory, Waypoint
+from longreach_dynamics.trajectories import CubicTrajectory, Trajectory, Waypoint
 from longreach_dynamics.trajectory_following import Order, resumed
 
 T = 0.005
@@ -194,6 +194,17 @@ def test_a_short_way_back_has_no_larger_acceleration_than_planned(boom):
     steps = np.arange(6.0, late.duration, 0.01)
     accelerations = np.diff([late.at(t).rates for t in steps], axis=0) / 0.01
     assert (np.abs(accelerations).max(axis=0) <= planned.peak_accelerations() * 1.01).all()
+
+
+def test_a_way_back_to_a_passing_rate_is_as_gentle_as_planned():
+    times, angles = np.array([0.0, 4.0, 8.0]), np.array([[0.0, 0.0], [1.0, 0.5], [2.0, 0.0]])
+    rates = np.array([[0.0, 0.0], [0.3, -0.1], [0.0, 0.0]])
+    planned = CubicTrajectory(times, angles, rates=rates)
+    for here in (planned.at(3.7).angles, angles[1], angles[1] + 0.2):
+        late = resumed(planned, 3.8, here)
+        assert (late.peak_accelerations() <= planned.peak_accelerations() * (1.0 + 1e-9)).all()
+        assert (late.peak_rates() <= planned.peak_rates() * (1.0 + 1e-9)).all()
+        np.testing.assert_allclose(late.at(3.8), [here, np.zeros(2)], atol=1e-12)
 
 
 def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom):

@@ -439,10 +439,13 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
     way = np.abs(points[target] - angles)
     rates = _planned(trajectory.peak_rates(), _SLOW)
     accelerations = _planned(trajectory.peak_accelerations(), _GENTLE)
-    needed = max(
-        float((PEAK_RATE * way / rates).max()),
-        math.sqrt((PEAK_ACCELERATION * way / accelerations).max()),
-    )
+    peak_rate, peak_acceleration, half = PEAK_RATE, PEAK_ACCELERATION, np.zeros(len(way))
+    if isinstance(trajectory, CubicTrajectory):
+        # From rest to a rate r, in the worst case against the way d: |a| <= 6 d / T^2 + 4 r / T.
+        peak_rate, peak_acceleration = 3.0 / math.sqrt(2.0), 6.0
+        half = 2.0 * np.abs(trajectory.rates[target]) / accelerations
+    least = half + np.sqrt(half**2 + peak_acceleration * way / accelerations)
+    needed = max(float((peak_rate * way / rates).max()), float(least.max()))
     late = max(time + needed - float(times[target]), 0.0)
     times, points = times[target:] + late, points[target:]
     if needed > 0.0:
