@@ -27,6 +27,8 @@ class Started:
 
     def __init__(self, launches: Sequence[Sequence[str]]) -> None:
         self._launches = launches
+        # A scenario of the user's.
+        self._file = self._given().get('scenario_file', '') if launches else ''
         self._processes = [_launch(words) for words in launches[:_AT_ONCE]]
         self._next_at_last = time.monotonic() + _PATIENCE
         # Exit code when all launches have ended, one of them so, and none was heard; otherwise 0.
@@ -36,10 +38,13 @@ class Started:
         """Return the arguments of the only launch, given or by default; none of several."""
         if len(self._launches) != 1:
             return {}
-        name, *given = self._launches[0]
-        declared = survey(find_launch_file(name, os.environ), {}, os.environ)
+        declared = survey(find_launch_file(self._launches[0][0], os.environ), {}, os.environ)
         defaults = {argument: one.default or '' for argument, one in declared.items()}
-        return defaults | dict(word.split(':=', 1) for word in given)
+        return defaults | self._given()
+
+    def _given(self) -> dict[str, str]:
+        """Return the arguments of the first launch that were given."""
+        return dict(word.split(':=', 1) for word in self._launches[0][1:])
 
     def scenarios(self) -> list[str]:
         """Return the scenarios among which the only launch can choose, its own first."""
@@ -51,8 +56,9 @@ class Started:
         prefix, short = ('task_', '') if machine == 'crane' else (f'{machine}_', f'{machine}_')
         directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
         files = directory.glob(f'{prefix}*.yaml')
-        names = sorted(file.stem.removeprefix(short) for file in files)
-        return sorted(names, key=lambda name: name != own)
+        own = self._file or own
+        names = {file.stem.removeprefix(short) for file in files} | {own}
+        return sorted(names - {''}, key=lambda name: (name != own, name))
 
     def numbers(self) -> dict[str, float]:
         """Return the arguments of the only launch that a restart can change, and their values."""
@@ -62,15 +68,18 @@ class Started:
     def restart(self, arguments: Mapping[str, str]) -> None:
         """End the only launch, and start it again with other arguments."""
         self.close()
-        name, *words = self._launches[0]
-        given = dict(word.split(':=', 1) for word in words)
+        name, given = self._launches[0][0], self._given() | arguments
+        # Where a file is given the name of a scenario does not count.
+        given.pop('scenario_file', None)
+        if self._file and given.get('scenario') == self._file:
+            given['scenario_file'] = given.pop('scenario')
         if record := given.get('record'):
             # A recording is never overwritten.
             number = 2
             while Path(f'{record}_{number}').exists():
                 number += 1
             given['record'] = f'{record}_{number}'
-        self._launches = [[name, *(f'{key}:={v}' for key, v in {**given, **arguments}.items())]]
+        self._launches = [[name, *(f'{key}:={v}' for key, v in given.items())]]
         self._processes = [_launch(self._launches[0])]
 
     def follow(self, heard: Collection[str] = ()) -> list[str]:

@@ -114,6 +114,14 @@ def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(
     again._processes = []
     again.restart({'scenario': 'wave'})
     assert begun[-1] == ['boom', f'record:={tmp_path}/bag_3', 'scenario:=wave']
+    mine = launch_files.Started([['boom', 'scenario_file:=/a/b.yaml', 'controller:=false']])
+    mine._processes = []
+    assert mine.scenarios()[:2] == ['/a/b.yaml', 'hold']
+    for chosen, word in (('hold', 'scenario:=hold'), ('/a/b.yaml', 'scenario_file:=/a/b.yaml')):
+        mine.restart({'scenario': chosen})
+        assert begun[-1] == ['boom', 'controller:=false', word]
+        mine._processes = []
+    assert launch_files.Started([['harvester', 'scenario:=none']]).scenarios()[0] == 'none'
     several = launch_files.Started([['boom'], ['crane']])
     assert (several.scenarios(), several.numbers()) == ([], {})
     path = find_launch_file('crane', os.environ)
