@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import keep_workers
 from longreach_dynamics.runs import finite
 from longreach_identification.covariance import covariance_of, inverse_of, noise_of, weak_spread
@@ -195,18 +195,26 @@ class Estimate(NamedTuple):
         def at(values: np.ndarray) -> float:
             return function(dict(zip(self.names, values.tolist(), strict=True)))
 
-        gradient = np.zeros(len(self.names))
+        here, gradient = at(self.values), np.zeros(len(self.names))
+
+        def beside(step: np.ndarray) -> float:
+            try:
+                return at(self.values + step)
+            except LongreachError:
+                # Beyond what a machine may have, such as less static than Coulomb friction.
+                return 2.0 * here - at(self.values - step)
+
         for j, error in enumerate(self.standard_errors):
             size = abs(self.values[j]) or 1.0
             step = np.zeros(len(self.names))
             # In this order: the error may be NaN.
             step[j] = min(FIRST_STEP * size, error) or SHORTEST_STEP * size
-            gradient[j] = (at(self.values + step) - at(self.values - step)) / (2.0 * step[j])
+            gradient[j] = (beside(step) - beside(-step)) / (2.0 * step[j])
         used = gradient != 0.0
         if np.isnan(self.standard_errors[used]).any():
-            return at(self.values), math.nan
+            return here, math.nan
         variance = gradient[used] @ self.covariance[np.ix_(used, used)] @ gradient[used]
-        return at(self.values), math.sqrt(max(0.0, float(variance)))
+        return here, math.sqrt(max(0.0, float(variance)))
 
     def prior(self, names: Sequence[str]) -> Prior:
         """Return the result for some unknowns as prior for another estimation."""

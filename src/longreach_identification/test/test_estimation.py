@@ -149,6 +149,19 @@ class TestLinear:
         assert value == pytest.approx(gradient @ found.values)
         assert error == pytest.approx(math.sqrt(gradient @ found.covariance @ gradient))
 
+    def test_derived_quantity_at_the_edge_of_what_a_machine_may_have(self):
+        _, found = self.solve()
+
+        def derived(values, side):
+            if side * (values['level'] - found.value('level')) > 0.0:
+                raise InputError('level, allowed: less, or more')
+            return values['slope'] * 10.0 + values['level']
+
+        inside = found.propagated(lambda values: derived(values, 0.0))
+        for side in (1.0, -1.0):
+            edge = found.propagated(lambda values, side=side: derived(values, side))
+            assert edge == pytest.approx(inside)
+
 
 def same_product(_number, values):
     return {'y': values['one'] * values['other'] * np.linspace(0.0, 1.0, 100)}
