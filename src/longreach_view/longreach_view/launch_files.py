@@ -68,7 +68,7 @@ class Started:
     def restart(self, arguments: Mapping[str, str]) -> None:
         """End the only launch, and start it again with other arguments."""
         self.close()
-        name, given = self._launches[0][0], self._given() | arguments
+        name, given = self._launches[0][0], {**self._given(), **arguments}
         # Where a file is given the name of a scenario does not count.
         given.pop('scenario_file', None)
         if self._file and given.get('scenario') == self._file:
