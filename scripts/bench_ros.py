@@ -108,7 +108,7 @@ def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:
     additional first run compiles the kernels.
     """
     _call((*command, 'duration:=0.5'))
-    short, long = 4.0, 9.0 if quick else 24.0
+    short, long = 4.0, 9.0 if quick else 14.0
     spent = [_processor_time((*command, f'duration:={end}')) for end in (short, long)]
     share = (spent[1] - spent[0]) / (long - short)
     return Row(name, (share,), note=f'{100.0 * share:.0f} % of a core')
