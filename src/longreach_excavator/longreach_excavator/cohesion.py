@@ -10,8 +10,9 @@ describes the soil.
 A bucket that stalls, or a valve that closes at the end of the sweep, makes narrow minima and jumps
 in the sum of squares. The search therefore begins at the best of many values: a scan of the
 allowed range, and runs between two neighbours whose curves differ so much that a value between
-them could fit better than the best one so far; and a derivative-free search (Brent) around that
-one. The estimator tells noise and standard error there.
+them could fit better than the best one so far; a derivative-free search (Brent) around that one,
+and in each valley between jumps nearby: of the cycles in which the valve may close, each has one.
+The estimator tells noise and standard error there.
 
 Data need not determine the cohesion: the pose after a full sweep is the same for any soil that the
 machine overcomes. An error then reports the range of values that fit equally well.
@@ -44,14 +45,16 @@ _SCAN, _MOST, _FINE = 25, 80, 1.01
 # Length of a curve between two neighbours over their distance; smallest useful improvement [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
 _PRECISION = 1e-6
+# Values over the best one that are apart by several jumps, as the end of the sweep makes.
+_JUMPS_APART = (0.9, 0.97, 1.03, 1.1)
 # In place of infinity, which Brent's method cannot use.
 _HUGE = 1e100
 # Rounds of a search, as each may tell the noise better.
 _ROUNDS = 4
 # Increase of the sum of squares up to which values fit equally well: two standard errors.
 _EQUAL = 4.0
-# Such values belong to the same minimum up to this ratio to the best one.
-_APART = 1.05
+# Such values belong to the same minimum up to this difference from the best one, as a share of it.
+_APART = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,19 +148,22 @@ def fit_cohesion(
         digs.explore()
         if best == digs.best():
             break
-        digs.descend()
+        low, high = digs.around(digs.best())
+        digs.descend(low, high, _PRECISION * low)
         found = estimate(digs.problem(digs.best(), known))
         if found.status == INTERRUPTED:
             raise KeyboardInterrupt
         digs.sigma = np.array([found.fit[name].deviation for name in data.columns])
         best, error = digs.best(), float(found.standard_errors[0])
-        # Jumps may hide a better one nearby.
-        reach = 3.0 * min(error, 0.1 * best)
-        for value in np.linspace(best - reach, best + reach, 13):
+        # Jumps may hide better ones nearby, each in a valley of its own.
+        reach = 3.0 * min(max(error, digs.coarse_error(best)), 0.1 * best)
+        for value in np.linspace(best - reach, best + reach, 25):
             digs.errors(float(np.clip(value, *bounds)))
+        for low, high in digs.valleys(best, reach):
+            digs.descend(low, high, 0.1 * error)
     best, inflation = digs.best(), float(found.inflation[0])
     digs.spread = inflation if math.isfinite(inflation) else 1.0
-    digs.check_determined(best, found.warnings)
+    digs.check_determined(best, reach, found.warnings)
     equal = max(abs(value - best) for value in digs.tried() if digs.fits(value, best))
     return CohesionFit(
         cohesion=best,
@@ -290,28 +296,53 @@ class _Digs:
                 break
             self.errors(math.sqrt(known[index] * known[index + 1]))
 
-    def descend(self) -> None:
-        """Search between the neighbours of the best one, without derivatives: there are jumps."""
-        from scipy.optimize import minimize_scalar  # not for every command
-
-        best, known = self.best(), self.tried()
+    def around(self, best: float) -> tuple[float, float]:
+        """Return the neighbours of the best one that are not too close."""
+        known = self.tried()
         low = max((value for value in known if value * _FINE < best), default=self._bounds[0])
         high = min((value for value in known if value > best * _FINE), default=self._bounds[1])
+        return low, high
+
+    def descend(self, low: float, high: float, precision: float) -> None:
+        """Search between two cohesions, without derivatives: there are jumps."""
+        from scipy.optimize import minimize_scalar  # not for every command
+
         minimize_scalar(
             lambda value: min(self.sum_of_squares(float(value)), _HUGE),
             bounds=(low, high),
             method='bounded',
-            options={'xatol': _PRECISION * low},
+            options={'xatol': precision},
         )
+
+    def coarse_error(self, best: float) -> float:
+        """Return the standard error of the best one by values that are jumps apart from it."""
+        found = 0.0
+        for factor in _JUMPS_APART:
+            value = float(np.clip(factor * best, *self._bounds))
+            change = np.linalg.norm((self.errors(value) - self.errors(best)) / self.sigma)
+            if change > 0.0:
+                found = max(found, abs(value - best) / float(change))
+        return found
+
+    def valleys(self, best: float, reach: float) -> list[tuple[float, float]]:
+        """Return the neighbours of each one that is better than both, up to a distance."""
+        known = self.tried()
+        squares = [self.sum_of_squares(value) for value in known]
+        return [
+            (known[k - 1], known[k + 1])
+            for k in range(1, len(known) - 1)
+            if 0.0 < abs(known[k] - best) <= reach
+            and squares[k] < min(squares[k - 1], squares[k + 1])
+        ]
 
     def fits(self, value: float, best: float) -> bool:
         """Return whether a cohesion fits as well as the best one."""
         limit = self.sum_of_squares(best) + _EQUAL * self.spread
         return self.sum_of_squares(value) <= limit
 
-    def check_determined(self, best: float, warnings: tuple[str, ...]) -> None:
-        """Raise InputError when others fit as well: up to a bound, or apart from the best."""
-        known, bounds = self.tried(), self._bounds
+    def check_determined(self, best: float, reach: float, warnings: tuple[str, ...]) -> None:
+        """Raise InputError when others fit as well: up to a bound, or beyond ``reach``."""
+        known, bounds, apart = self.tried(), self._bounds, max(reach, _APART * best)
         good = [self.fits(value, best) for value in known]
         first = last = known.index(best)
         while first > 0 and good[first - 1]:
@@ -322,7 +353,7 @@ class _Digs:
         others = [
             value
             for k, value in enumerate(known)
-            if good[k] and not first <= k <= last and not 1.0 / _APART < value / best < _APART
+            if good[k] and not first <= k <= last and abs(value - best) > apart
         ]
         if not (below or above or others):
             return

@@ -95,6 +95,17 @@ def test_a_minimum_between_jumps_is_no_result(excavator, dig):
 
 
 @pytest.mark.slow
+def test_best_of_the_valleys_between_jumps_is_found(standard):
+    """After the sweep each cycle in which the valve may close has a valley of its own."""
+    random, result = np.random.default_rng(1), simulate(standard, dig_scenario(cohesion=6e3))
+    times = np.sort(random.uniform(0.3, 6.9, 60))
+    angles = np.interp(times, result.column('time'), result.column('theta_4'))
+    angles += random.normal(0.0, 0.009, times.size)
+    fit = fit_cohesion(standard, blind(7.0), Measurements(('theta_4',), angles[:, None], times))
+    assert abs(fit.cohesion - 6e3) < 3.5 * fit.standard_error < 60.0
+
+
+@pytest.mark.slow
 def test_pose_in_which_the_bucket_stalled_is_enough(excavator, dig):
     result, off = dig(22e3, 4.0), math.radians(0.2)
     fits = [
