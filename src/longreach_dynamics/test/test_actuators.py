@@ -114,6 +114,12 @@ def test_make_up_that_could_never_open_is_refused() -> None:
         actuators(CYLINDER.replace(make_up=charged), oil=poor)
 
 
+def test_relief_that_would_let_oil_in_is_refused() -> None:
+    low = RELIEF.replace(rod=OIL.tank_pressure - 1.0)
+    with pytest.raises(InputError, match=r'one: relief has .* Pa, allowed: at least tank_pressure'):
+        actuators(CYLINDER.replace(relief=low))
+
+
 def test_make_up_from_a_charge_line() -> None:
     # The tank's pressure does not matter, neither for the flow nor for its slope.
     charged = MAKE_UP.replace(supply=30e5)

@@ -162,6 +162,11 @@ def port_row(
     row = [0.0] * 8
     if relief:
         row[:4] = relief.head, relief.rod, relief.override, relief.area
+        if min(relief.head, relief.rod) < tank:
+            raise InputError(
+                f'{names[0]}: relief has {min(relief.head, relief.rod):g} Pa, allowed: at least'
+                f' {names[1]} = {tank:g} Pa, from where oil would come in through it'
+            )
     if make_up:
         supply = tank if make_up.supply is None else make_up.supply
         most = supply - least
