@@ -116,7 +116,7 @@ def test_make_up_that_could_never_open_is_refused() -> None:
 
 def test_relief_that_would_let_oil_in_is_refused() -> None:
     low = RELIEF.replace(rod=OIL.tank_pressure - 1.0)
-    with pytest.raises(InputError, match='one: relief has .* Pa, allowed: at least tank_'):
+    with pytest.raises(InputError, match=r'one: relief has .* Pa, allowed: at least tank_'):
         actuators(CYLINDER.replace(relief=low))
 
 
