@@ -80,15 +80,19 @@ class DampingController:
             raise InputError(f'velocities returns {v!r}, allowed: {self.commanded.size} numbers')
         v[np.abs(v) < self.smallest] = 0.0
         self.commanded = v
-        actuators = self.plant.actuators
-        pistons = np.clip(measured.pistons, 0.0, actuators.stroke)
-        spools = spool_positions(
-            actuators, v, pistons, measured.head_pressures, measured.rod_pressures
-        )
+        spools = self._spools(measured, v)
         # Opened against pressures that are too high, a valve would let the load down. A velocity
         # that is no number stays one, for the caller to refuse.
         spools = np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
         return np.where(np.isfinite(v), spools, np.nan)
+
+    def _spools(self, measured: Measured, velocities: np.ndarray) -> np.ndarray:
+        """Return the spools (N,) for velocities of the pistons [m/s]; beyond 1 where too fast."""
+        actuators = self.plant.actuators
+        pistons = np.clip(measured.pistons, 0.0, actuators.stroke)
+        return spool_positions(
+            actuators, velocities, pistons, measured.head_pressures, measured.rod_pressures
+        )
 
     def forces(self, measured: Measured) -> np.ndarray:
         """Return p_1 A_1 - p_2 A_2 (N,) [N]."""

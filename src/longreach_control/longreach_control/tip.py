@@ -4,7 +4,8 @@ Tip control: an operator moves the tip in x and z, with vibrations damped and sa
 Of the joint rates that give the tip a velocity, those are taken whose weighted squares are least;
 a joint counts more the nearer it is to the end of its stroke towards which it moves, and at the
 end it stays (Whitney 1969; Chan and Dubey 1995 for the weights). All rates are shortened in the
-same proportion where a piston would be too fast or the pump would have to give more than it can.
+same proportion where a piston would be too fast, or valve or pump would have to give more than
+they can.
 
 Sag: means of the cylinders' forces over some seconds give the payload, by least squares with
 weights of their friction; payload bends the beams, and positions of the pistons tell what the
@@ -32,6 +33,9 @@ from longreach_dynamics.trajectory_following import FARTHEST
 # Share of the range in which an end is near, how much nearness weighs, and what a singular
 # posture costs [m^2].
 _NEAR, _WEIGHT, _DAMPING = 0.1, 20.0, 1e-2
+# Share of its opening that an operator may ask of a valve, so that it can damp as well: for a
+# cylinder that does not follow the regulator would move the others, and the tip would fall.
+_OPEN = 0.7
 # How fast sag is taken back [1/s], from means over a time [s].
 _RAISING, _MEAN = 0.4, 1.5
 
@@ -108,6 +112,7 @@ class TipControl(ModalFeedback):
         T, N = self.situation.sample_time, self.situation.boom.size
         self.still = 0.0 if np.any(velocity) else self.still + T
         rates = self.joint_rates(self._angles, np.asarray(velocity, dtype=float))
+        rates = rates / max(1.0, self._opening(measured, rates) / _OPEN)
         self._angles = self._angles + rates * T
         linkage = self.plant.actuators.linkage
         (pistons,), (arms,) = pistons_and_arms(linkage, self._angles[None])
@@ -131,6 +136,13 @@ class TipControl(ModalFeedback):
         self._mean = low_pass(self._mean, seen, self.situation.sample_time, _MEAN)
         force, piston = self._mean - self._first
         return np.asarray(self._tip_by_piston @ piston + self._tip_by_load * (self._weigh @ force))
+
+    def _opening(self, measured: Measured, rates: np.ndarray) -> float:
+        """Return the largest share of its opening that a valve needs for joint rates [rad/s]."""
+        a = self.plant.actuators
+        _, (arms,) = pistons_and_arms(a.linkage, self._angles[None])
+        spools = self._spools(measured, arms * rates)
+        return float(((np.abs(spools) - a.dead_band) / (1.0 - a.dead_band)).max())
 
     def joint_rates(self, angles: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """Return the joint rates (N,) [rad/s] for a velocity of the tip, within all limits."""
