@@ -217,6 +217,14 @@ def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom):
     assert late.times[1] >= 5.0
 
 
+def test_a_joint_that_hardly_moves_does_not_hold_up_the_others():
+    """A second way back, of a plan in which a joint moves by an error of the first one."""
+    planned = Trajectory(np.array([0.0, 4.0]), np.array([[0.0, 1e-5], [1.0, 0.0]]))
+    late = resumed(planned, 2.0, np.array([0.5, -1e-3]))
+    assert late.duration < 5.0
+    assert (late.peak_rates() <= planned.peak_rates().max() * (1.0 + 1e-9)).all()
+
+
 def test_a_pose_to_hold_is_reached_slowly(boom):
     hold = Trajectory(np.zeros(1), np.radians([SITE]))
     late = resumed(hold, 100.0, np.radians(THERE))

@@ -14,7 +14,8 @@ Orders of a user take precedence over the scenario. A reference never runs away 
   joint is further than ``FAR`` from the reference and hardly moves towards it (its valves get no
   commands), and when a joint is further than ``FARTHEST`` from it, the trajectory is resumed with
   a delay: from the present position to the end of the nearest part of the path that was due, and
-  from there as planned, with no larger velocity or acceleration of a joint than planned.
+  from there as planned, with no larger velocity or acceleration of a joint than planned, or than
+  2 deg/s and 2 deg/s^2 where hardly any is planned.
 """
 
 from __future__ import annotations
@@ -422,7 +423,7 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
     From its angles (N,) [rad] it goes to the waypoint at the end of the nearest part of the path
     that was due (the latest where several are as near), and on through the others with their
     distances in time. On the first way no joint is faster, or accelerates more, than the
-    trajectory plans at any time.
+    trajectory plans at any time; one that hardly moves may have ``_SLOW`` and ``_GENTLE``.
     """
     points, times = trajectory.angles, trajectory.times
     ways = np.diff(points, axis=0)
@@ -458,5 +459,6 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
 
 
 def _planned(peaks: np.ndarray, least: float) -> np.ndarray:
-    """Return what each joint may have; a joint that rests as planned has that of the others."""
-    return np.where(peaks > 0.0, peaks, peaks.max() or least)
+    """Return what each joint may have; one that rests, or hardly moves, has that of the others."""
+    most = peaks.max() or least
+    return np.where(peaks > 0.0, np.maximum(peaks, min(least, most)), most)
