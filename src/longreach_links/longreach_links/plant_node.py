@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import deque
 from typing import Any
 
@@ -80,12 +81,12 @@ class PlantNode(Base[State, Torques]):
         """Return the settings: a sample is a control cycle."""
         return settings.following(machine.step)
 
-    def add_topics(self, settings: PlantParameters) -> None:
-        """Name the motors, and begin the trail."""
+    def add_topics(self, settings: PlantParameters) -> None:  # noqa: ARG002
+        """Name the motors."""
         links = self.described
         self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
-        most = max(1, round(settings.trail * settings.visual_rate))
-        self._trail: deque[list[float]] = deque(maxlen=most)
+        # The sample that was drawn last.
+        self._latest = -math.inf
 
     def publish_again(self, nanoseconds: int) -> None:
         """Publish the joints again: the controller may have missed them."""
@@ -97,9 +98,14 @@ class PlantNode(Base[State, Torques]):
         q = self.state.x[: links.size]
         shapes = bent_links(links, q, _POINTS)
         end = shapes[-1, -1].tolist()
-        # As many points as ever, so that viewers move them and make nothing anew.
-        begins = self.sample == 0 or not self._trail
-        self._trail.extend([end] * (self._trail.maxlen or 1) if begins else [end])
+        apart = self.drawn_every
+        # It begins anew where nobody saw the way. As many points as ever, so that viewers move
+        # them and make nothing anew.
+        if not 0 <= self.sample - self._latest <= apart:
+            points = max(1, round(self.settings.trail * self.settings.publish_rate / apart))
+            self._trail = deque([end] * points, points)
+        self._trail.append(end)
+        self._latest = self.sample
         heaviest = max(link.lumped_mass for link in links.links)
         markers: list[Marker] = [
             triangles_marker(f'link_{i}', sides(points, width).tolist(), BLUE, header)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -132,6 +132,18 @@ def test_the_bent_links_are_drawn(scenario):
     assert described[0].data == robot_description(LINKS)
     sizes = {name: markers[f'lumped_mass_{name}'].scale.x for name in '12'}
     assert sizes['1'] > sizes['2'] > thickness(LINKS)
+
+
+def test_the_trail_has_its_length_and_what_was_seen(scenario):
+    """Not the straight line from where the end was when nobody looked, nor 0.4 s of drawings."""
+    drawing = setting(trail=0.2, visual_rate=400.0)
+    with bench(*setting(scenario=scenario, real_time_factor=0.0, duration=0.4), *drawing) as b:
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+        (trail,) = (m for m in plant.drawing(Header()).markers if m.ns == 'trail')
+    assert len(trail.points) == 40
+    end = chord_ends(LINKS, plant.state.x[np.newaxis, :2])[0, -1]
+    assert {(p.x, p.z) for p in trail.points} == {tuple(end)}
 
 
 @pytest.mark.parametrize('basis', ['sine', 'cubic'])

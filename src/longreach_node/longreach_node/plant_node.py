@@ -279,6 +279,12 @@ class PlantNode(Node, Generic[State, Command]):
         """The command that acts."""
         return self.simulation.command
 
+    @property
+    def drawn_every(self) -> int:
+        """Number of samples from one drawing to the next."""
+        rate: float = self.settings.publish_rate
+        return max(1, round(rate / self._drawing_rate))
+
     # --- what the simulation calls -----------------------------------------------------------
 
     def publish_sample(self, nanoseconds: int) -> None:
@@ -390,10 +396,9 @@ class PlantNode(Node, Generic[State, Command]):
         """Return whether a drawing is due at this sample and needed."""
         if not self._drawings or not self._drawing_rate:
             return False
-        every = max(1, round(self.settings.publish_rate / self._drawing_rate))
         # The first one waits in the publisher for whoever comes later; a recorder needs them all,
         # also while it renews its subscription.
-        return self.sample % every == 0 and (
+        return self.sample % self.drawn_every == 0 and (
             self.sample == 0
             or self.settings.listeners > 0
             or self._drawings.get_subscription_count() > 0
