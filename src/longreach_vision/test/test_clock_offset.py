@@ -17,11 +17,12 @@ from known_rig import POSES
 from small_commands import make_scene, printed, refused
 from small_path import placed, small_path, with_camera
 from small_rig import START, seen_at, small_rig, write_small_rig
-from swinging import NAMES, estimated, followed, seen
+from swinging import NAMES, estimated, followed, frames_seen, seen, sightings_of
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking import pair_fit
+from longreach_markers.tracking.clock_offset import estimate_offset
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.rig_tracker import RigTracker
@@ -75,6 +76,19 @@ def test_it_is_the_same_with_stamps_since_1970(seed: int) -> None:
     assert stepped.steps[0].time - start == pytest.approx(5.0, abs=0.05)
     bumped = estimated(0.004, search=False, pitch=3e-3, since=5.0, start=start)
     assert bumped.bump - start == pytest.approx(5.0, abs=0.07)
+
+
+@pytest.mark.parametrize('after', [1e-9, 1e-6, 1e-4, 2e-3, 7e-3])
+def test_images_that_were_read_late_in_a_burst_do_not_mislead(after: float) -> None:
+    # One in twenty of the right camera waits, and is stamped just before the next one.
+    rig, frames = frames_seen({'left': 0.0, 'right': 0.011})
+    late = np.random.default_rng(0).random(len(frames)) < 0.05
+    for frame, waits in zip(frames, late, strict=True):
+        frame.times['right'] += waits * (1.0 / 30.0 - after)
+    found = estimate_offset(sightings_of(rig, frames))
+    assert found.is_known
+    assert found.deviation > 5e-6
+    assert abs(found.offset - 0.011) < 5.0 * found.deviation
 
 
 def test_the_stated_error_is_that_of_the_positions():
@@ -171,6 +185,13 @@ def test_a_step_of_a_clock_is_named(side: str, rate: float, count: int) -> None:
     assert f'clock of {side} jumps by {-1e3 * count / rate:+.1f} ms at t = ' in found.warning
     assert 'no camera has moved' in found.warning
     assert found.fields()['steps'][0]['camera'] == side
+
+
+def test_a_step_that_leaves_an_offset_unknown_is_none() -> None:
+    # First a step is tried 0.1 s before another one, with too few sightings between them.
+    (step,) = estimated(-0.19, duration=7.0, lost=('right', 3.7, 1)).steps
+    assert step.time == pytest.approx(3.9, abs=0.07)
+    assert abs(step.jump + 1.0 / 30.0) < 5.0 * step.deviation < 1e-3
 
 
 def test_several_steps_of_both_clocks() -> None:

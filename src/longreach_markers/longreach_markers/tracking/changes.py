@@ -94,6 +94,21 @@ def _with_changes(problem: PairFit, found: Fit | None) -> Fit | None:
             del problem.steps[k]
             break
         found = after
+    return _with_sure_steps(problem, found)
+
+
+def _with_sure_steps(problem: PairFit, found: Fit | None) -> Fit | None:
+    """Return the solution without the steps that are not certain once all are known."""
+    while found is not None and problem.steps:
+        spreads = np.hypot(found.deviations[:-1], found.deviations[1:])
+        sizes = np.abs(np.diff(found.offsets)) / spreads
+        k = int(np.argmin(sizes))
+        if sizes[k] > SURE:
+            break
+        del problem.steps[k]
+        # The offset that is known better holds on both sides.
+        worse = k + int(found.deviations[k + 1] > found.deviations[k])
+        found = problem.descend(np.delete(found.offsets, worse))
     return found
 
 

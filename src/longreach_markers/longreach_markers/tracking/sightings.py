@@ -8,11 +8,15 @@ from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from longreach_dynamics.runs import finite
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.frames import RigFrame
+
+# Share of the usual interval, the median of so many, within which images follow in a burst.
+_BURST, _NEIGHBOURS = 0.25, 9
 
 
 class Gap(NamedTuple):
@@ -82,12 +86,21 @@ class Sightings:
         return {name: own for name, own in seen.items() if own}
 
     def table(self, camera: str, marker: str) -> np.ndarray:
-        """Return the sightings of a marker by a camera, in increasing order of time."""
+        """
+        Return the sightings of a marker by a camera, in increasing order of time.
+
+        Of images in a burst the last one: those before it were stamped when they were read, late.
+        """
         found = self._pixels.get((camera, marker), ())
         table = np.array(found, dtype=np.float64).reshape(-1, 6)
         # Late images come out of order.
         _, order = np.unique(table[:, 0], return_index=True)
-        return np.asarray(table[order])
+        table = table[order]
+        if len(table) > 1:
+            gaps = np.diff(table[:, 0])
+            usual = scipy.ndimage.median_filter(gaps, _NEIGHBOURS, mode='nearest')
+            table = table[np.append(gaps > _BURST * usual, True)]
+        return np.asarray(table)
 
 
 def json_fields(result: Any) -> dict[str, Any]:
