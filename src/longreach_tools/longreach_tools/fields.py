@@ -200,7 +200,8 @@ def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _entry_labels(values: Any, labels: tuple[str, ...]) -> tuple[str, ...]:
     """Return names of the entries of an array or list, empty without."""
-    if len(labels) == len(values):
+    # Points of a trajectory follow each other, also when they are as many as its joints.
+    if len(labels) == len(values) and 'time_from_start' not in _fields(next(iter(values), None)):
         return labels
     if isinstance(values, list):
         for field in ('name', 'child_frame_id'):

@@ -43,10 +43,10 @@ def markers():
     return message
 
 
-def trajectory():
+def trajectory(points=1):
     values = {'positions': [0.5, 0.75], 'velocities': [0.0], 'effort': [1.0, 2.0]}
     point = JointTrajectoryPoint(**values, time_from_start=Duration(sec=2, nanosec=500_000_000))
-    return JointTrajectory(joint_names=['a', 'b'], points=[point])
+    return JointTrajectory(joint_names=['a', 'b'], points=[point] * points)
 
 
 POINT = Point(x=1.0, y=2.0, z=3.0)
@@ -57,6 +57,7 @@ MESSAGES = {
     'covariance': (markers(), 'estimates[tip].in_plane_covariance[8]', 0.0),
     'positions': (MarkerPositions(name=['tip'], position=[POINT]), 'position[tip].z', 3.0),
     'trajectory': (trajectory(), 'points[0].positions[b]', 0.75),
+    'as many points as joints': (trajectory(2), 'points[1].positions[b]', 0.75),
     'duration': (trajectory(), 'points[0].time_from_start', 2.5),
     'index': (Joy(axes=[0.0, 0.5]), 'axes[1]', 0.5),
     'diagnostics': (
