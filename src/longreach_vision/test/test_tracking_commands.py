@@ -26,8 +26,11 @@ from longreach_dynamics.tables import read_table
 from longreach_markers.rig import Rig, load_rig
 from longreach_tools.testing import contents, write_bag
 from longreach_vision import track
+from longreach_vision.commands.track_output import _advice
 from longreach_vision.commands.vision_commands import configure
 from longreach_vision.io.bag_files import read_tracks
+from longreach_vision.io.messages import CAMERAS
+from longreach_vision.io.track_table import Tracks, columns_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 table = functools.partial(read_table, gaps=True)
@@ -362,6 +365,22 @@ def test_markers_that_are_out_of_view_most_of_the_time_are_no_exchanged_pictures
             cv2.imwrite(str(tmp_path / side / name), image)
     words = ('track', tmp_path / 'left', tmp_path / 'right', '--config', scene / 'rig.yaml')
     assert not printed(capsys, *words)['advice']
+
+
+def test_only_what_both_cameras_track_for_themselves_shows_exchanged_pictures():
+    """As after a pause, when alike markers may be each other in both images."""
+    rig, columns = small_rig(), columns_of(NAMES)
+    rows = np.zeros((20, len(columns)))
+    for k, column in enumerate(columns):
+        if column.endswith('.cameras'):
+            rows[:, k] = 3.0
+        elif column.endswith('status'):
+            rows[5:, k] = 1.0
+    assert _advice(rig, Tracks(NAMES, CAMERAS, rows)) == ''
+    for k, column in enumerate(columns):
+        if column.endswith(('left_status', 'right_status')):
+            rows[:, k] = 0.0
+    assert _advice(rig, Tracks(NAMES, CAMERAS, rows)).startswith('two cameras hardly ever')
 
 
 # --- render, simulate, compare ---------------------------------------------------------------

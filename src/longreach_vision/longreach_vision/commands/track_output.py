@@ -199,10 +199,10 @@ def _advice(rig: Rig, tracks: Tracks) -> str:
                 ' that could contradict'
             )
         return text
-    used = np.array([tracks.column(name, 'cameras') for name in rig.names]).astype(int)
+    # Each camera for itself: a marker that may be another one is no matter of the cameras.
+    statuses = [[tracks.column(n, f'{side}_status') for n in rig.names] for side in rig.cameras]
+    by_two = np.sum(np.array(statuses) == 0.0, axis=0) > 1
     is_tracked = np.array([tracks.column(name, 'status') == 0.0 for name in rig.names])
-    # A power of two is a single camera.
-    by_two = (used & (used - 1)) > 0
     # Markers may be out of view most of the time.
     few = _FEW * np.mean(is_tracked)
     if np.mean(is_tracked & by_two) >= max(few, _HALF * np.mean(by_two)):
