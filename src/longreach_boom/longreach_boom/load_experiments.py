@@ -36,6 +36,8 @@ from longreach_identification.machine import Identifiable, Recording, Signal, in
 
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
+# Part by which a simulation is longer for stamps that are early [s].
+_EARLY = 0.1
 # Motion of a piston that has slipped [m].
 _STUCK = 1e-6
 # Largest motion of a piston whose valve is closed [m].
@@ -110,7 +112,7 @@ def _angles(
     return np.asarray(angles - own)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)
 def _truth(boom: BoomParameters, scenario: Scenario) -> RunTruth:
     """Return all signals of an experiment; derivatives by delays of clocks ask for it again."""
     try:
@@ -238,11 +240,17 @@ class LoadExperiments(Identifiable):
         self, machine: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Return what sensors without error would show at times of the recording [s] by signal."""
-        truth = _truth(machine, experiment.scenario)
+        since = {name: at - experiment.start for name, at in times.items()}
+        scenario = experiment.scenario
+        # What has early stamps was measured after the recording's last one.
+        beyond = max(float(at.max(initial=0.0)) for at in since.values()) - scenario.duration
+        if beyond > 0.0:
+            longer = scenario.duration + math.ceil(beyond / _EARLY) * _EARLY
+            scenario = scenario.replace(duration=round(longer, 6))
+        truth = _truth(machine, scenario)
         columns = {
             name: values[:, k]
             for names, values in truth.kinds.values()
             for k, name in enumerate(names)
         }
-        since = {name: at - experiment.start for name, at in times.items()}
         return interpolated(since, truth.times, columns)

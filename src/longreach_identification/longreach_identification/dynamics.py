@@ -52,8 +52,9 @@ _ENOUGH = 0.1
 # Multiples of the start of the parameter that decides frequencies, which are 2.5 % apart: the
 # signals of the shortest duration choose one.
 _SCAN = np.geomspace(0.5, 2.0, 29)
-# Delay of stamps that is named [s], and its standard errors.
+# Delay of stamps that is named [s], and its standard errors; delays that are tried then [s].
 _LATE, _SURELY = 0.05, 5.0
+_DELAYS = np.linspace(-_LATEST, _LATEST, 41)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,8 +265,18 @@ def _searched(
         return found, problem
 
     def plain() -> tuple[Estimate, Problem]:
-        shorter = [one for one in settings.horizons if one < settings.duration]
-        return search([*shorter, settings.duration])
+        durations = [one for one in settings.horizons if one < settings.duration]
+        durations.append(settings.duration)
+        found, problem = search(durations)
+        if found.status == INTERRUPTED or not _late(found):
+            return found, problem
+        # Oscillations are much alike when a stamp is wrong by a period: which is it?
+        start = dict(zip(found.names, found.values.tolist(), strict=True))
+        workers = {name: options[name] for name in ('processes', 'cluster')}
+        for name in [one for one in found.names if one.startswith('delay_')]:
+            start[name] = best_of(problem_at(durations[0], start), name, _DELAYS, **workers)
+        other = search(durations, start)
+        return (found, problem) if found.aic <= other[0].aic else other
 
     def warned(result: tuple[Estimate, Problem], *texts: str) -> tuple[Estimate, Problem]:
         found, problem = result

@@ -62,6 +62,13 @@ class Oscillator(Identifiable):
         return {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}
 
 
+class Fast(Oscillator):
+    def predict(
+        self, machine: float, experiment: Experiment, times: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        return super().predict(5.0 * machine, experiment, times)
+
+
 class Slipping(Oscillator):
     def doubts(self, machine: float, experiment: Experiment) -> str:
         return 'an actuator slips'
@@ -103,6 +110,15 @@ def test_clocks_that_are_late_are_named(late: float, told: bool) -> None:
     assert estimate.value('delay_sensors@run') == pytest.approx(late, abs=0.01)
     text = 'the sensors of run seem to be 0.30 s late against the event'
     assert (text in ' '.join(estimate.warnings)) == told
+
+
+def test_clocks_that_are_late_by_a_period_are_not_taken_for_punctual() -> None:
+    shown = np.sin(15.0 * (TIMES - 0.35).clip(0.0))
+    marker = Signal(TIMES, shown, np.full(TIMES.size, NOISE))
+    estimate = found(np.sin(15.0 * MOVED), Fast(), dynamics.CLOCKS, {'marker_x': marker})
+    assert estimate.value('delay_cameras@run') == pytest.approx(0.35, abs=0.01)
+    assert estimate.value('delay_sensors@run') == pytest.approx(0.0, abs=0.01)
+    assert 'the cameras of run seem to be 0.35 s late' in ' '.join(estimate.warnings)
 
 
 def test_signals_of_another_clock_are_named() -> None:
