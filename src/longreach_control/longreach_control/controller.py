@@ -54,6 +54,8 @@ class DampingController:
 
     smallest = 5e-5
     """Velocity below which a valve stays closed, to spare it [m/s]."""
+    behind: np.ndarray | float = 0.0
+    """By how much it leaves the pistons behind what is wanted at present, (N,) [m]."""
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation

@@ -58,6 +58,14 @@ class DampingFollower(BoomFollower):
         spools = memory.cycle(readings_of(measured), wanted)
         return memory, BoomCommand(tuple(spools.tolist()))
 
+    def expected(self, state: FollowerState, time: float) -> np.ndarray:
+        """Return the reference's angles, less what the controller leaves behind (N,) [rad]."""
+        angles = super().expected(state, time)
+        if state.memory is None:
+            return angles
+        _, (arms,) = pistons_and_arms(state.memory.plant.actuators.linkage, angles[None])
+        return np.asarray(angles - state.memory.behind / arms)
+
     def situation(self, measured: Measurement) -> Situation:
         """Return what a controller knows that begins in the measured posture."""
         loads: tuple[Load, ...] = ()

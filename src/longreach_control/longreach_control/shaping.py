@@ -45,5 +45,5 @@ class InputShaping(DampingController):
         pistons, velocities = (
             np.sum([share * part[i] for share, part in parts], axis=0) for i in range(2)
         )
-        shaped = Wanted(pistons, velocities)
-        return self.holding(measured, shaped)
+        self.behind = wanted.pistons - pistons
+        return self.holding(measured, Wanted(pistons, velocities))

@@ -29,6 +29,7 @@ from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
 from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.trajectories import Waypoint
 from longreach_dynamics.trajectory_following import FARTHEST
 from longreach_node.cycle_node import CycleNode
 from longreach_node.testing import bench, setting
@@ -76,6 +77,25 @@ def test_in_lockstep_the_node_commands_as_the_library(
     assert np.abs(parts.spools).max() > 0.05
     np.testing.assert_allclose(last.spool, parts.spools, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(last.head_pressure, parts.head_pressures, rtol=1e-6)
+
+
+def test_a_command_that_is_shaped_is_late_and_not_left_behind() -> None:
+    boom, end = load_boom(), (70.0, -50.0, -35.0, 10.0)
+    scenario = Scenario(
+        duration=12.0, pose='site', trajectory=(Waypoint(time=8.0, angles_deg=end),)
+    )
+    follower = DampingFollower(boom, scenario, 0.01, method='shaping')
+    machine = Boom(boom, scenario)
+    state, answered, most = machine.initial_state(), None, 0.0
+    for k in range(1200):
+        angles = StateParts.of(state.y, boom).q[: boom.size]
+        measured = Measurement(angles, *read(boom, state))
+        answered, command = follower.answer(answered, 0.01 * k, measured)
+        most = max(most, np.abs(answered.reference(0.01 * k).angles - angles).max())
+        state = machine.advance(state, command, 0.01 * k, 0.01)
+    assert most > FARTHEST
+    assert answered.resumptions == 0
+    assert np.degrees(angles) == pytest.approx(end, abs=0.3)
 
 
 def test_an_operator_leaves_the_posture() -> None:

@@ -383,9 +383,13 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             state = self._watch(state, time)
         return self.cycle(state, time, measured)
 
+    def expected(self, state: FollowerState, time: float) -> np.ndarray:
+        """Return the angles (N,) [rad] at which a machine that follows is."""
+        return state.reference(time).angles
+
     def _watch(self, state: FollowerState, time: float) -> FollowerState:
         """Return the state, resumed when the machine does not follow."""
-        errors = state.reference(time).angles - state.angles
+        errors = self.expected(state, time) - state.angles
         far = np.abs(errors) > FAR
         if not far.any():
             return state if state.away is None else state._replace(away=None)
