@@ -210,6 +210,20 @@ def test_valves_take_what_the_pump_gives(
         assert taken < PUMP.flow
 
 
+def test_the_rail_is_found_beside_a_chamber_of_its_pressure() -> None:
+    """Newton's method goes round there, from one side of the chamber's pressure to the other."""
+    random, pump = np.random.default_rng(1), PUMP.replace(flow=5e-4, band=1e5)
+    cylinder = CYLINDER.replace(valve=CYLINDER.valve.replace(area=1e-4))
+    a = actuators(*[cylinder] * 3, oil=OIL.replace(pump=pump, laminar_pressure=3e3))
+    for _ in range(1000):
+        y = state(*((*random.uniform(5e5, 290e5, 2), random.uniform(-1.0, 1.0)) for _ in 'abc'))
+        y[0] = y[3] = rail_pressure(y, 0, a.table) + random.normal() * 3e3
+        rail = rail_pressure(y, 0, a.table)
+        behind = (OIL.supply_pressure - rail) / pump.band
+        given = pump.flow * behind / math.sqrt(1.0 + behind * behind)
+        assert fed(a, y, rail).sum() == pytest.approx(given, rel=1e-6, abs=1e-9)
+
+
 def test_limited_pump_slows_all_that_move() -> None:
     y = state((100e5, 50e5, 0.8), (150e5, 40e5, 0.5), (60e5, 120e5, -0.6))
     free = actuators(*[CYLINDER] * 3)

@@ -78,9 +78,9 @@ BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(30, 36)
 PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, SPOOL_FASTEST = range(36, 41)
 CUSHION_LENGTH, CUSHION_AREA, LEAKAGE, COLUMNS = range(41, 45)
 
-# Rounds of the search for the pressure of the rail. Newton's method needs about six; halving the
-# interval, to which it falls back, gains a bit in each.
-_MOST_ROUNDS = 100
+# Rounds of the search for the pressure of the rail. Newton's method needs about six; beside a
+# chamber of that pressure it may go round, and from some round on halving gains a bit in each.
+_MOST_ROUNDS, _HALVED = 100, 45
 
 
 class _Column:
@@ -266,7 +266,7 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
         return supply
     # The flow into the valves less that of the pump increases with the pressure.
     rail = supply
-    for _ in range(_MOST_ROUNDS):
+    for n in range(_MOST_ROUNDS):
         given, slope = pump_flow(rail, supply, flow, band)
         excess = -given
         for i in range(N):
@@ -293,7 +293,7 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
         # a step of Newton may lead to the edge of the interval.
         if abs(better - rail) <= 1e-15 * supply:
             break
-        rail = better if low < better < high else 0.5 * (low + high)
+        rail = better if low < better < high and n < _HALVED else 0.5 * (low + high)
     return rail
 
 
