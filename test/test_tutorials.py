@@ -168,6 +168,7 @@ def test_own_machine_runs_and_draws(workspace: Path) -> None:
         (('crane',), 'longreach crane is there already'),
         (('machine',), 'longreach machine is there already'),
         (('lift',), 'its package would have LIFT twice'),
+        (('false',), 'its package would have False twice'),
         (('other', '--out', '/proc'), '--out /proc cannot be written'),
         (('there',), 'longreach_there exists'),
     ],

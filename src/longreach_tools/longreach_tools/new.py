@@ -12,6 +12,7 @@ import re
 import shutil
 from importlib import metadata
 from importlib.util import find_spec
+from keyword import kwlist
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
@@ -61,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> None:
         for file in sorted(template.rglob('*'))
         if file.is_file() and '__pycache__' not in file.parts
     }
-    used = set(re.findall(r'\w+', ' '.join(files.values())))
+    used = {*re.findall(r'\w+', ' '.join(files.values())), *kwlist}
     if name != 'pendulum' and (clash := sorted(used & {*words.values()} - {name})):
         raise InputError(
             f'name = {name!r}: its package would have {clash[0]} twice; take another name'
