@@ -103,7 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     bags, launches = _subject(arguments)
     if arguments.export is not None:
         if not bags:
-            raise InputError('--export without a recording; give one, or two to compare')
+            none = ''.join(f', which {word} is not' for word in arguments.what[:1])
+            raise InputError(f'--export without a recording{none}; give one, or two to compare')
         from longreach_view.html_output import export
 
         print(export(bags, arguments.export))

@@ -62,6 +62,7 @@ def test_legends_have_room():
 
 
 def test_only_recordings_are_exported_to_html(tmp_path, capsys):
-    Outcome(capsys, 'view', 'crane', '--export', 'a.html').refused('--export without a recording')
+    text = '--export without a recording, which crane is not; give one'
+    Outcome(capsys, 'view', 'crane', '--export', 'a.html').refused(text)
     bag = crane_bag(tmp_path / 'a', 0.5)
     Outcome(capsys, 'view', bag, '--export', 'a.mp4').refused('a name that ends in .html')
