@@ -15,7 +15,7 @@ import yaml
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.files import write_camera
 from longreach_markers.camera.model import MODELS
-from longreach_markers.rig import MarkerOnRig
+from longreach_markers.rig import MarkerOnRig, load_rig
 from longreach_markers.setup.calibration import Calibration, calibrate
 from longreach_markers.setup.checkerboards import Board, find_views, list_pictures
 from longreach_markers.setup.localisation import Localisation, localise
@@ -268,8 +268,13 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         plane, notes = on_old_side(out, found.plane)
         found = dataclasses.replace(found, plane=plane)
     text = _pose_text(found)
-    if out is not None and write_localisation(out, found, reference, file, arguments.marker):
-        text += f'\n\n{out} contains an example marker; replace it by your markers'
+    if out is not None:
+        if write_localisation(out, found, reference, file, arguments.marker):
+            text += f'\n\n{out} contains an example marker; replace it by your markers'
+        try:
+            load_rig(out)
+        except InputError as error:
+            notes.append(f'written, but no rig that can be used: {error}')
     if arguments.plot is not None:
         from longreach_vision.commands.setup_figures import draw_localisation
 
