@@ -225,6 +225,29 @@ def test_without_a_speed_images_of_two_times_do_not_fit():
             assert estimate.triangulated is not None
 
 
+@pytest.mark.parametrize('after', [1e-6, 5e-4, 0.01])
+def test_an_image_in_a_burst_moves_no_other(after):
+    stage = Stage(small_rig())
+    stage.start()
+    for k in range(8):
+        times = {side: (k + 1) / RATE + 0.01 * (side == 'right') for side in ('left', 'right')}
+        # At 0.4 m/s.
+        places = {s: PLACES + (t - 0.5) * np.array([0.4, 0.0, 0.0]) for s, t in times.items()}
+        images = stage.images(places)
+        if k == 0:
+            stage.tracker.start(images, times)
+        if k == 6:
+            # It is read, and stamped, just before the next one.
+            late = times['right'] + 1.0 / RATE - after
+            stage.tracker.update({'left': images['left']}, {'left': times['left']})
+            stage.tracker.update({'right': images['right']}, {'right': late})
+        else:
+            frame = stage.tracker.update(images, times)
+    assert_tracked(frame)
+    for estimate, place in zip(frame.estimates.values(), places['left'], strict=True):
+        assert normalised(estimate.triangulated, place, np.eye(3)) < 5.0
+
+
 def test_images_too_far_apart_are_not_paired():
     stage = Stage(small_rig())
     stage.start()

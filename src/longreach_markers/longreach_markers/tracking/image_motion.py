@@ -30,6 +30,11 @@ from longreach_markers.rig import MarkerOnRig, TrackingParameters
 SAME = 0.5
 """Ellipses whose centres are closer than this share of the radius are the same."""
 
+BURST = 0.25
+"""Share of the usual interval within which images follow each other in a burst."""
+
+# No camera has a shorter interval [s].
+_AT_ONCE = 1e-3
 # Standard deviation added to an UNCERTAIN centre, as a share of the radius.
 _UNCERTAIN_CENTER = 0.05
 # Assumed duration of an acceleration [s].
@@ -170,9 +175,13 @@ class Track:
         Keep an observation for interpolation, in place of an earlier one in the same image.
 
         With a rolling shutter, two centres in one image have two times, too near for a difference.
+        So have images in a burst: the earlier one was stamped when it was read, late.
         """
-        if self.latest and self.image_time == image_time:
-            self.latest.pop()
+        if self.latest:
+            intervals = [b[0] - a[0] for a, b in itertools.pairwise(self.latest)]
+            least = max(_AT_ONCE, BURST * min(intervals, default=0.0))
+            if self.image_time == image_time or time - self.latest[-1][0] < least:
+                self.latest.pop()
         self.latest.append((time, seen.center, seen.covariance))
         self.image_time = image_time
 

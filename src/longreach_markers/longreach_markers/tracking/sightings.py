@@ -14,9 +14,10 @@ from longreach_dynamics.runs import finite
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.frames import RigFrame
+from longreach_markers.tracking.image_motion import BURST
 
-# Share of the usual interval, the median of so many, within which images follow in a burst.
-_BURST, _NEIGHBOURS = 0.25, 9
+# Intervals of which the median is the usual one.
+_NEIGHBOURS = 9
 
 
 class Gap(NamedTuple):
@@ -99,7 +100,7 @@ class Sightings:
         if len(table) > 1:
             gaps = np.diff(table[:, 0])
             usual = scipy.ndimage.median_filter(gaps, _NEIGHBOURS, mode='nearest')
-            table = table[np.append(gaps > _BURST * usual, True)]
+            table = table[np.append(gaps > BURST * usual, True)]
         return np.asarray(table)
 
 
