@@ -9,15 +9,22 @@ is compiled again.
 
 Functions of other packages are compiled as ever: such a function has no environment, which
 printing, exceptions with values and Python code within compiled code need.
+
+Machine code that is loaded calls the first function of a name that the process has. numba numbers
+functions, such as the inner ones of a factory, from 1 in each process: those of kernels that were
+compiled in different ones had the same names. Here each kernel has numbers of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import Iterator
 from typing import Any
 
 from numba.core import event
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
@@ -129,7 +136,8 @@ def only_linked() -> Iterator[None]:
     with global_compiler_lock, contextlib.ExitStack() as restored:
         if not _compiling.functions:
             restored.enter_context(event.install_listener('numba:compile', _compiling))
-            for owner, name, value in _REPLACED:
+            numbers = itertools.count(int.from_bytes(os.urandom(7)))
+            for owner, name, value in (*_REPLACED, (FunctionIdentity, '_unique_ids', numbers)):
                 restored.callback(setattr, owner, name, getattr(owner, name))
                 setattr(owner, name, value)
         yield

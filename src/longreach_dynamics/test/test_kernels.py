@@ -5,6 +5,7 @@ The cache of compiled functions, each step in a process of its own as between tw
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from numba import cfunc, float64, njit
+from numba.core.bytecode import FunctionIdentity
 from numba.experimental import jitclass
 
 from longreach_dynamics import kernels
@@ -328,6 +330,29 @@ class Scaled:
 @cfunc(float64(float64))
 def doubled(x: float) -> float:
     return 2.0 * x
+
+
+def test_what_a_factory_makes_for_kernels_of_two_processes_has_two_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machine code that is loaded calls the first of a name: that of another kernel."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'longreach_making.py').write_text(MODULES['maker'])
+    names = []
+    for name in ('longreach_first', 'longreach_second'):
+        (tmp_path / f'{name}.py').write_text(
+            'from longreach_dynamics.kernels import kernel\n'
+            'from longreach_making import make, njit\n'
+            f'made = make(njit(lambda x, p: x - p * {len(names)}))\n'
+            '@kernel\ndef compute(x):\n    return made(x, 1.0)\n'
+        )
+        # As in a process that begins.
+        monkeypatch.setattr(FunctionIdentity, '_unique_ids', itertools.count(1))
+        module = importlib.import_module(name)
+        assert module.compute(1.0) == 1.0 - len(names)
+        (inner,) = module.made.overloads.values()
+        names.append(inner.fndesc.mangled_name)
+    assert len(set(names)) == 2
 
 
 def test_code_that_is_older_than_its_file_is_another(

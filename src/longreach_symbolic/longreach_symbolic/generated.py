@@ -26,7 +26,7 @@ from longreach_symbolic.links import Links, Model, State, model_of
 # Modules that a generated text depends on.
 _GENERATOR = ('basis', 'code', 'equations', 'links')
 
-_KERNELS = '''"""Kernels of flexible links."""
+_KERNELS = '''"""Kernels of flexible links, called by names of their own."""
 
 import sys
 
