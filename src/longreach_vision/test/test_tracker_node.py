@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,7 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.simulated_node import SimulatedNode
 from longreach_vision.ros.tracker_node import TrackerNode
+from longreach_vision.ros.tracker_publishers import _Drawing
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
 
@@ -563,6 +565,19 @@ def test_a_marker_is_initialised_where_somebody_has_seen_it(start: Start) -> Non
 
 
 # --- what is looked at -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(('images', 'rate'), [(15.0, 5.0), (15.0, 10.0), (10.0, 10.0), (5.0, 9.0)])
+def test_the_rate_of_what_is_looked_at_is_that_of_the_parameter(
+    images: float, rate: float
+) -> None:
+    publisher: Any = SimpleNamespace(get_subscription_count=lambda: 1)
+    drawing = _Drawing(publisher)
+    for begin in (1.78e9, 0.0):
+        # Time goes back in between.
+        stamps = [round(1e9 * (begin + k / images)) for k in range(600)]
+        drawn = sum(drawing.is_due(1e-9 * stamp, rate) for stamp in stamps)
+        assert drawn == pytest.approx(600.0 * min(rate / images, 1.0), abs=2.0)
 
 
 def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:

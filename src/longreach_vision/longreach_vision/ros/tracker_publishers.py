@@ -32,16 +32,18 @@ class _Drawing:
 
     def __init__(self, publisher: Publisher) -> None:
         self.publisher = publisher
-        self._latest = -math.inf
+        self._next = -math.inf
 
     def is_due(self, now: float, rate: float) -> bool:
         """Return whether the next message is due at a time [s], and there is a subscriber."""
+        if not rate:
+            return False
+        period = 1.0 / rate
         # If time goes back, start again.
-        if not rate or 0.0 <= now - self._latest < 1.0 / rate:
+        if now < self._next <= now + period or not self.publisher.get_subscription_count():
             return False
-        if not self.publisher.get_subscription_count():
-            return False
-        self._latest = now
+        # The mean rate is this one, whatever that of images is.
+        self._next = period + (self._next if now - period < self._next <= now else now)
         return True
 
 
