@@ -663,6 +663,12 @@ def test_a_full_disk_is_reported_and_the_rest_can_be_recovered(tmp_path, size):
         assert list(tmp_path.iterdir()) == []
         return
     assert not (tmp_path / 'bag' / 'metadata.yaml').exists()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, old[1]))
+    try:
+        with pytest.raises(LongreachError, match='new: writing failed: .*; make room$'):
+            recover(tmp_path / 'bag', tmp_path / 'new')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert recover(tmp_path / 'bag', tmp_path / 'new') > 200
     found = positions(tmp_path / 'new')
     assert found == [float(k) for k in range(len(found))]

@@ -168,8 +168,13 @@ def recover(
                             unreadable[name] += 1
                             continue
                     writer.write(connections[name], time, data)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(output, ignore_errors=True)
+            if isinstance(error.__cause__, OSError):
+                # Of this recording nothing is left to recover.
+                raise LongreachError(
+                    f'{output}: writing failed: {error.__cause__}; make room'
+                ) from error
             raise
         if bag.problem:
             say(f'{path}: {bag.problem}')
