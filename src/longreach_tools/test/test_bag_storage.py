@@ -665,7 +665,7 @@ def test_a_full_disk_is_reported_and_the_rest_can_be_recovered(tmp_path, size):
     assert not (tmp_path / 'bag' / 'metadata.yaml').exists()
     resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, old[1]))
     try:
-        with pytest.raises(LongreachError, match='new: writing failed: .*; make room$'):
+        with pytest.raises(LongreachError, match=r'new: writing failed: .*; make room$'):
             recover(tmp_path / 'bag', tmp_path / 'new')
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
