@@ -17,6 +17,7 @@ from longreach_dynamics.hydraulics.lines import (
     SPOOL_RATE,
     STOP_STIFFNESS,
     VAPOUR,
+    VISCOUS,
 )
 from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
@@ -30,7 +31,7 @@ from longreach_dynamics.machine import (
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.schedules import Schedule, constant_schedule
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
-from longreach_harvester.bodies import HEAD, PRESSURE_1, masses, weights
+from longreach_harvester.bodies import HEAD, PRESSURE_1, hanging_terms, masses, weights
 from longreach_harvester.control import ControllerParameters, cycle_references, load_controller
 from longreach_harvester.description import moving_joints
 from longreach_harvester.model import (
@@ -55,7 +56,8 @@ STEP = 1e-3  # [s]
 SAMPLE_TIME = 0.01  # [s], of rows
 _LONGEST_STEP = 0.02
 # Largest product of a step of the full model and a frequency of the machine [rad]: the midpoint
-# step lets an undamped oscillation grow by its fourth power over 8 in a step.
+# step lets an undamped oscillation grow by its fourth power over 8 in a step. With the rate of a
+# decay by friction the product is at most 1: from 2 on that would grow.
 _STABILITY = 0.3
 # Rounds an instant in steps; in the middle of one always up, whatever its last bits.
 _HALF = 0.5 + 1e-6
@@ -245,11 +247,18 @@ class Harvester:
         stiffness *= self._arms**2
         squares = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiffness))).real
         fastest = math.sqrt(max(squares.max(), (1.0 / (I * C)).max()))
+        rubbed, b = table[:, VISCOUS] * self._arms**2, self.constants.bodies
+        if b.head_mass > 0.0:
+            mass, rubbed = np.empty((5, 5)), np.append(rubbed, [b.head_damping] * 2)
+            hanging_terms(y, b, mass, np.empty(5))
+        rate = np.linalg.eigvals(np.linalg.solve(mass, np.diag(rubbed))).real.max()
+        fastest = max(fastest, _STABILITY * rate)
         if self.step * fastest > _STABILITY:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this harvester: at most'
-                f' {_STABILITY / fastest:.2g} s; small capacitances and inertances need short'
-                ' steps, or model = reduced'
+                # Less, as it is rounded.
+                f' {0.95 * _STABILITY / fastest:.2g} s; small capacitances and inertances, and'
+                ' large viscous friction, need short steps, or model = reduced'
             )
 
     def initial_state(self) -> HarvesterState:
