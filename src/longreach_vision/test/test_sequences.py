@@ -85,6 +85,8 @@ def test_times_of_images_on_a_path() -> None:
     path = small_path(1.0)
     assert len(frame_times(path, 10.0)) == 11
     np.testing.assert_allclose(frame_times(path, 10.0, 0.3), [0.0, 0.1, 0.2, 0.3])
+    # In nanoseconds it is a little less.
+    assert frame_times(small_path(5.0), 10.0, 4.1)[-1] == 4.1
 
     # Between the ends of a path, of which rounding is no reason to leave an image out.
     def between(begin: float, end: float) -> list[float]:
