@@ -20,7 +20,7 @@ from longreach_control.tip import TipControl
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.trajectories import Reference
+from longreach_dynamics.trajectories import Reference, Trajectory
 from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
@@ -41,6 +41,12 @@ class DampingFollower(BoomFollower):
 
     method: str = 'modal'
     delay: float = 0.0
+
+    def planned(self, angles: np.ndarray) -> Trajectory | None:
+        """Return the scenario's trajectory; without one, nor valve commands, the pose is held."""
+        if self.scenario is not None and self.scenario.valve_commands:
+            return None
+        return super().planned(angles) or Trajectory(np.zeros(1), np.array([angles]))
 
     def initial_memory(self, start: Reference | None = None) -> Any:  # noqa: ARG002
         """Return the memory before the first cycle: there is no controller yet."""

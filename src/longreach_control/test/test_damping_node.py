@@ -17,7 +17,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import load_boom
 from longreach_boom.plant_node import PlantNode
-from longreach_boom.scenario import Scenario, load_scenario
+from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.state import StateParts, piston_positions
 from longreach_control import damping_node, remote
 from longreach_control.benchmark import read, run_case
@@ -29,6 +29,7 @@ from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
 from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.scenarios import ValveCommand as Spools
 from longreach_dynamics.trajectories import Waypoint
 from longreach_dynamics.trajectory_following import FARTHEST
 from longreach_node.cycle_node import CycleNode
@@ -96,6 +97,23 @@ def test_a_command_that_is_shaped_is_late_and_not_left_behind() -> None:
     assert most > FARTHEST
     assert answered.resumptions == 0
     assert np.degrees(angles) == pytest.approx(end, abs=0.3)
+
+
+def test_a_release_without_a_trajectory_is_damped() -> None:
+    boom = load_boom()
+    scenario = Scenario(duration=6.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
+    follower, machine = DampingFollower(boom, scenario, 0.01), Boom(boom, scenario)
+    state, answered, heights = machine.initial_state(), None, []
+    for k in range(600):
+        parts = StateParts.of(state.y, boom)
+        heights.append(point_motion(boom, parts.q, parts.v, 3, 9.0).position[1])
+        measured = Measurement(parts.q[: boom.size], *read(boom, state))
+        answered, command = follower.answer(answered, 0.01 * k, measured)
+        state = machine.advance(state, command, 0.01 * k, 0.01)
+    assert np.ptp(heights[300:]) < 0.1 * np.ptp(heights[:300])
+    opened = scenario.replace(valve_commands=(Spools(time=0.0, spools=(0.5, 0.0, 0.0, 0.0)),))
+    follower = DampingFollower(boom, opened, 0.01)
+    assert follower.answer(None, 0.0, measured)[1].spools == (0.5, 0.0, 0.0, 0.0)
 
 
 def test_an_operator_leaves_the_posture() -> None:
