@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, quantity
 
@@ -64,6 +65,14 @@ class ValvePidParameters(Parameters):
         default=None,
         kw_only=True,
     )
+
+    def check(self) -> None:
+        """Raise InputError for an open valve that closes where a closed one opens."""
+        if self.closing is not None and self.closing > self.smallest:
+            raise InputError(
+                f'closing = {self.closing:g}, allowed: at most smallest = {self.smallest:g}, above'
+                ' which the valve would open and close in turns'
+            )
 
 
 def pid_table(

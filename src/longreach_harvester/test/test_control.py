@@ -87,7 +87,7 @@ def test_an_open_valve_closes_later_than_it_opens():
 
 
 def test_rate_of_the_error_goes_through_a_low_pass():
-    gains = {'smallest': 0.0, 'derivative': 2.0, 'derivative_time': 0.03}
+    gains = {'smallest': 0.0, 'closing': None, 'derivative': 2.0, 'derivative_time': 0.03}
     spools = cycles((0.0, 0.01, 0.02, 0.03), **(ONLY | gains))
     volts = (spools - 0.05 * np.sign(spools)) / 0.95 * 10.0
     assert volts == pytest.approx(2.0 * (1.0 - 0.75 ** np.arange(4)))

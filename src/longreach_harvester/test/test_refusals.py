@@ -112,6 +112,7 @@ REFUSED = [
         refused(HarvesterFollower, STANDARD, load_controller(), scenario()),
         'the scenario moves spools, or nothing, allowed',
     ),
+    (refused(load_controller().stick.replace, closing=0.1), 'closing = 0.1, .* at most smallest'),
     (machine(**START, tip=[TURN]), 'swing has 2.*: 54.83 deg/s'),
     (machine(spools={'boom': [[0, 0.1]]}, **sine(0.1, 4.0)), 'allowed: one'),
     (sensed(pistons=IDEAL.replace(rate=50.0)), r'pistons\.rate = 50 Hz, allowed: null, or 100'),
