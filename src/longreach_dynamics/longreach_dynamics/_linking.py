@@ -12,7 +12,8 @@ printing, exceptions with values and Python code within compiled code need.
 
 Machine code that is loaded calls the first function of a name that the process has. numba numbers
 functions, such as the inner ones of a factory, from 1 in each process: those of kernels that were
-compiled in different ones had the same names. Here each kernel has numbers of its own.
+compiled in different ones had the same names. Here each process has numbers of its own, and each
+kernel, as a process that is forked begins with those of the other.
 """
 
 from __future__ import annotations
@@ -122,6 +123,13 @@ def _without_wrappers(_: Any, flags: Any) -> Any:
     return flags
 
 
+def _numbers() -> itertools.count[int]:
+    return itertools.count(int.from_bytes(os.urandom(7)))
+
+
+# Also of functions that Python calls first: they are linked into kernels as they are.
+FunctionIdentity._unique_ids = _numbers()
+
 _REPLACED = (
     (JITCPUCodegen, '_library_class', _Library),
     (CPUContext, 'get_executable', _entry_point),
@@ -136,8 +144,8 @@ def only_linked() -> Iterator[None]:
     with global_compiler_lock, contextlib.ExitStack() as restored:
         if not _compiling.functions:
             restored.enter_context(event.install_listener('numba:compile', _compiling))
-            numbers = itertools.count(int.from_bytes(os.urandom(7)))
-            for owner, name, value in (*_REPLACED, (FunctionIdentity, '_unique_ids', numbers)):
+            unique = (FunctionIdentity, '_unique_ids', _numbers())
+            for owner, name, value in (*_REPLACED, unique):
                 restored.callback(setattr, owner, name, getattr(owner, name))
                 setattr(owner, name, value)
         yield

@@ -273,10 +273,16 @@ def _searched(
         # Oscillations are much alike when a stamp is wrong by a period: which is it?
         start = dict(zip(found.names, found.values.tolist(), strict=True))
         workers = {name: options[name] for name in ('processes', 'cluster')}
-        for name in [one for one in found.names if one.startswith('delay_')]:
-            start[name] = best_of(problem_at(durations[0], start), name, _DELAYS, **workers)
-        other = search(durations, start)
-        return (found, problem) if found.aic <= other[0].aic else other
+        try:
+            for name in [one for one in found.names if one.startswith('delay_')]:
+                start[name] = best_of(problem_at(durations[0], start), name, _DELAYS, **workers)
+            other = search(durations, start)
+        except KeyboardInterrupt:
+            other = found._replace(status=INTERRUPTED), problem
+        if other[0].status == INTERRUPTED:
+            texts = (*found.warnings, 'interrupted: other delays of clocks were not all tried')
+            return found._replace(status=INTERRUPTED, warnings=texts), problem
+        return other if other[0].aic < found.aic else (found, problem)
 
     def warned(result: tuple[Estimate, Problem], *texts: str) -> tuple[Estimate, Problem]:
         found, problem = result

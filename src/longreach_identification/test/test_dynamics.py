@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -119,6 +120,27 @@ def test_clocks_that_are_late_by_a_period_are_not_taken_for_punctual() -> None:
     assert estimate.value('delay_cameras@run') == pytest.approx(0.35, abs=0.01)
     assert estimate.value('delay_sensors@run') == pytest.approx(0.0, abs=0.01)
     assert 'the cameras of run seem to be 0.35 s late' in ' '.join(estimate.warnings)
+
+
+@pytest.mark.parametrize('stopped', ['best_of', 'estimate'])
+def test_an_interruption_while_other_delays_are_tried_keeps_the_result(
+    monkeypatch: pytest.MonkeyPatch, stopped: str
+) -> None:
+    whole, calls = getattr(dynamics, stopped), []
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        if stopped == 'best_of':
+            raise KeyboardInterrupt
+        done = whole(*arguments, **options)
+        return done._replace(status=INTERRUPTED, aic=math.nan) if len(calls) == 2 else done
+
+    monkeypatch.setattr(dynamics, stopped, interrupted)
+    estimate = found(np.sin(3.0 * (TIMES - 0.3).clip(0.0)), clocks=dynamics.CLOCKS)
+    assert calls
+    assert estimate.status == INTERRUPTED
+    assert estimate.value('delay_sensors@run') == pytest.approx(0.3, abs=0.01)
+    assert 'other delays of clocks were not all tried' in ' '.join(estimate.warnings)
 
 
 def test_signals_of_another_clock_are_named() -> None:

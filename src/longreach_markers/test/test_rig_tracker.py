@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
 from longreach_markers.tracking.frames import Estimate, RigFrame
 from longreach_markers.tracking.gap_noise import GapNoise
-from longreach_markers.tracking.image_motion import ImageMotion
+from longreach_markers.tracking.image_motion import ImageMotion, Track
 from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
@@ -246,6 +247,20 @@ def test_an_image_in_a_burst_moves_no_other(after):
     assert_tracked(frame)
     for estimate, place in zip(frame.estimates.values(), places['left'], strict=True):
         assert normalised(estimate.triangulated, place, np.eye(3)) < 5.0
+
+
+def test_of_a_burst_the_last_image_is_kept_at_any_rate():
+    seen = SimpleNamespace(center=np.zeros(2), covariance=np.eye(2))
+    track = Track(None, seen, np.zeros(4), np.eye(4), 0.0)
+    slow = np.arange(6) / 6.0
+    # The rate rises; the last but one is read late, and stamped just before the last.
+    fast = slow[-1] + np.arange(1, 31) / 30.0
+    for time in (*slow, *fast, fast[-1] + 1.0 / 30.0 - 1e-6, fast[-1] + 1.0 / 30.0):
+        track.keep(time, time, seen)
+        track.path.append((time, 0.0, 0.0))
+    for times in ([one[0] for one in track.latest], [one[0] for one in track.path][-20:]):
+        assert np.diff(times)[:-1] == pytest.approx(1.0 / 30.0)
+        assert times[-1] - times[-2] == pytest.approx(1.0 / 30.0)
 
 
 def test_images_too_far_apart_are_not_paired():

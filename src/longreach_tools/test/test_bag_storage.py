@@ -516,6 +516,10 @@ def test_a_file_without_indexes_of_messages_is_read(tmp_path, monkeypatch):
         write_messages(writer, 5)
     assert positions(tmp_path / 'bag') == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert inspect_bag(tmp_path / 'bag').problem == ''
+    (file,) = (tmp_path / 'bag').glob('*.mcap')
+    hit(file, intact(file).chunks[0].chunk_start_offset + 60, bytes(4))
+    with pytest.raises(InputError, match='1 of 1 chunks'):
+        open_bag(file)
 
 
 def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):

@@ -105,10 +105,14 @@ def _with_sure_steps(problem: PairFit, found: Fit | None) -> Fit | None:
         k = int(np.argmin(sizes))
         if sizes[k] > SURE:
             break
-        del problem.steps[k]
+        step = problem.steps.pop(k)
         # The offset that is known better holds on both sides.
         worse = k + int(found.deviations[k + 1] > found.deviations[k])
-        found = problem.descend(np.delete(found.offsets, worse))
+        after = problem.descend(np.delete(found.offsets, worse))
+        if after is None or not np.isfinite(after.deviations).all():
+            problem.steps.insert(k, step)
+            break
+        found = after
     return found
 
 

@@ -178,10 +178,17 @@ class Track:
         So have images in a burst: the earlier one was stamped when it was read, late.
         """
         if self.latest:
-            intervals = [b[0] - a[0] for a, b in itertools.pairwise(self.latest)]
+            # Of the present rate, which may have risen.
+            intervals = [
+                b[0] - a[0]
+                for a, b in itertools.pairwise(self.latest)
+                if time - a[0] <= _KEPT_TIME
+            ]
             least = max(_AT_ONCE, BURST * min(intervals, default=0.0))
             if self.image_time == image_time or time - self.latest[-1][0] < least:
                 self.latest.pop()
+                if self.path:
+                    self.path.pop()
         self.latest.append((time, seen.center, seen.covariance))
         self.image_time = image_time
 

@@ -161,7 +161,8 @@ def open_bag(path: str | Path, *, check: bool = False) -> Bag:
             damage.append(lost)
         if damage:
             problems.append(f'damaged: {"; ".join(damage)}')
-        if lost and not check:
+        # One that was not closed has a problem before.
+        if damage and not check and len(problems) == 1:
             raise InputError(f'{path}: {problems[0]}; {_remedy(path)}')
         if check:
             bag.checksums = '; '.join(dict.fromkeys(reader.checksums for reader in readers))

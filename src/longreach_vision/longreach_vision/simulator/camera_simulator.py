@@ -113,7 +113,7 @@ class CameraSimulator:
         else:
             for u0, v0, u1, v1 in self._windows:
                 self._image[v0:v1, u0:u1] = self._behind[v0:v1, u0:u1]
-        # In planes side by side the nearest is last, and covers the others.
+        # In parallel planes the nearest is last, and covers the others.
         away = np.einsum('ij,ij->i', markers[:, :3] - self.pose.translation, markers[:, 6:9])
         order = np.argsort(-np.abs(away).round(6), kind='stable')
         draw_markers(
