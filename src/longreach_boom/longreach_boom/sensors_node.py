@@ -46,7 +46,7 @@ class SensorTopics:
             for beam in self._beams
             if given.gyroscope or given.accelerometer
         ]
-        self._latest = 0
+        self._latest = self._last = 0
         self._pending: deque[tuple[int, Any, Any]] = deque()
 
     def set_noise(self, factor: float) -> None:
@@ -63,8 +63,10 @@ class SensorTopics:
         """Publish the readings of the sensors that are due at a sample."""
         if sample < self._latest:
             self._pending.clear()  # the plant was reset
+            self._last = 0
         self._latest = sample
-        due = self._due(sample)
+        # Also where nobody listens, so that messages come at the same samples in each run.
+        due = self._last = max(self._due(sample), self._last)
         needed = self._node.is_needed
         wanted = [name for name, output in self._outputs.items() if needed(output)]
         if any(needed(output) for output in self._inertial):
@@ -85,7 +87,7 @@ class SensorTopics:
             random = np.random.default_rng([given.seed, sample])
             delay += given.jitter * random.uniform(-1.0, 1.0)
         due: int = sample + round(delay * self._rate)
-        return max(due, self._pending[-1][0]) if self._pending else due
+        return due
 
     def _messages(self, readings: SensorReadings, header: Header) -> Iterator[tuple[Any, Any]]:
         """Yield the publishers of readings with their messages."""

@@ -223,6 +223,9 @@ def test_a_joint_that_hardly_moves_does_not_hold_up_the_others():
     late = resumed(planned, 2.0, np.array([0.5, -1e-3]))
     assert late.duration < 5.0
     assert (late.peak_rates() <= planned.peak_rates().max() * (1.0 + 1e-9)).all()
+    # Nor all: where nothing is to move, they move by errors only.
+    still = Trajectory(np.array([0.0, 1.0]), np.array([[0.0, 0.0], [1e-6, 1e-7]]))
+    assert 1.0 < resumed(still, 3.0, np.radians([1.0, -1.0])).duration < 10.0
 
 
 def test_a_pose_to_hold_is_reached_slowly(boom):

@@ -15,7 +15,7 @@ from longreach_msgs.msg import (
 )
 from longreach_msgs.srv import AttachLoad
 from rclpy.parameter import Parameter
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
@@ -276,16 +276,21 @@ def test_refusals(word, error):
 def test_messages_are_on_their_way_for_a_while(boom, tmp_path):
     """By the delay give or take the jitter, in their order; a reset forgets those on their way."""
     file = tmp_path / 'sensors.yaml'
-    file.write_text(default_file().read_text() + 'delay: 0.05\njitter: 0.02\n')
+    text = default_file().read_text().replace('strain: {rate: null', 'strain: {rate: 100.0')
+    file.write_text(text + 'delay: 0.05\njitter: 0.02\n')
     settings = SimpleNamespace(sensors=str(file), publish_rate=200.0)
-    came = []
-    now = [0]
+    came, strains = [], []
+    now, deaf = [0], []
 
     def take(message):
+        if isinstance(message, StrainState):
+            strains.append(now[0])
         came.append((now[0], round(200.0 * nanoseconds_of(message.header.stamp) / 1e9)))
 
-    output = SimpleNamespace(publish=take)
-    node = SimpleNamespace(add_output=lambda *_: output, is_needed=lambda _: True)
+    node = SimpleNamespace(
+        add_output=lambda kind, *_: SimpleNamespace(publish=take, kind=kind),
+        is_needed=lambda output: output.kind not in deaf,
+    )
     topics = SensorTopics(node, boom, settings, friction=True)
     state = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
 
@@ -305,3 +310,9 @@ def test_messages_are_on_their_way_for_a_while(boom, tmp_path):
     came.clear()
     run(0, 100)
     assert came == before
+    # Whoever else listens.
+    first = strains[: len(strains) // 2]
+    strains.clear()
+    deaf += [HydraulicState, JointState, InclinationState, Imu]
+    run(0, 100)
+    assert strains == first

@@ -65,6 +65,8 @@ FARTHEST = PATH + math.radians(1.0)
 # Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
 # moves.
 _SLOW, _GENTLE = math.radians(2.0), math.radians(2.0)
+# Share of these up to which joints move by errors of measurement.
+_ERROR = 0.05
 
 
 class Order(NamedTuple):
@@ -464,5 +466,6 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
 
 def _planned(peaks: np.ndarray, least: float) -> np.ndarray:
     """Return what each joint may have; one that rests, or hardly moves, has that of the others."""
-    most = peaks.max() or least
+    # Where all move by errors only, as in an order to stop at rest, as if nothing was planned.
+    most = peaks.max() if peaks.max() > _ERROR * least else least
     return np.where(peaks > 0.0, np.maximum(peaks, min(least, most)), most)

@@ -53,14 +53,19 @@ class Goal(NamedTuple):
     trajectory: Trajectory
     tolerances: Tolerances
 
-    def judge(self, time: float, angles: np.ndarray) -> Verdict | None:
+    def judge(
+        self, time: float, angles: np.ndarray, behind: np.ndarray | float = 0.0
+    ) -> Verdict | None:
         """
         Return the result at a time [s] and measured angles (N,) [rad]; None while it is active.
 
-        An angle that is NaN is within no tolerance.
+        ``behind`` (N,) [rad] is what the controller leaves behind on its way on purpose. An angle
+        that is NaN is within no tolerance.
         """
         end = self.trajectory.duration
-        wanted = self.trajectory.at(time).angles if time < end else self.trajectory.angles[-1]
+        wanted = self.trajectory.angles[-1]
+        if time < end:
+            wanted = self.trajectory.at(time).angles - behind
         errors = np.abs(wanted - angles)
         if time < end:
             if (errors <= self.tolerances.path).all():

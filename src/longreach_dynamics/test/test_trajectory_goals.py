@@ -35,6 +35,9 @@ def test_on_the_way_the_path_counts() -> None:
     found = judged(goal(), 11.0, middle + np.array([0.0, -0.2]))
     assert found == (Outcome.PATH_TOLERANCE_VIOLATED, text)
     assert goal(path=math.inf).judge(11.0, middle + 3.0) is None
+    behind = np.array([0.0, 0.15])
+    assert goal().judge(11.0, middle + np.array([0.0, -0.2]), behind) is None
+    assert judged(goal(), 14.01, THERE - behind) == judged(goal(), 14.01, THERE + behind)
 
 
 def test_after_the_end_the_goal_counts() -> None:

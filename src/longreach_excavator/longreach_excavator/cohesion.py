@@ -47,6 +47,8 @@ _DETOUR, _LEAST_GAIN = 1.5, 2.0
 _PRECISION = 1e-6
 # Values over the best one that are apart by several jumps, as the end of the sweep makes.
 _JUMPS_APART = (0.9, 0.97, 1.03, 1.1)
+# Standard error, as a share of the best one, within three of which all valleys are searched.
+_LEAST_ERROR = 0.01
 # In place of infinity, which Brent's method cannot use.
 _HUGE = 1e100
 # Rounds of a search, as each may tell the noise better.
@@ -316,7 +318,8 @@ class _Digs:
 
     def coarse_error(self, best: float) -> float:
         """Return the standard error of the best one by values that are jumps apart from it."""
-        found = 0.0
+        # At least a share of the distance of jumps: in a wrong valley the noise seems large.
+        found = _LEAST_ERROR * best
         for factor in _JUMPS_APART:
             value = float(np.clip(factor * best, *self._bounds))
             change = np.linalg.norm((self.errors(value) - self.errors(best)) / self.sigma)

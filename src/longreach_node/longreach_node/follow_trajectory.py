@@ -104,11 +104,18 @@ class TrajectoryAction:
 
     # --- what the controller calls -----------------------------------------------------------
 
-    def on_cycle(self, header: Any, time: float, reference: Reference, angles: np.ndarray) -> None:
-        """Judge the goal by a sample's time [s] and angles (N,) [rad]; send feedback."""
+    def on_cycle(
+        self,
+        header: Any,
+        time: float,
+        reference: Reference,
+        angles: np.ndarray,
+        behind: np.ndarray | float = 0.0,
+    ) -> None:
+        """Judge the goal by a sample, as its :meth:`Goal.judge` does; send feedback."""
         if self._goal is None:
             return
-        verdict = self._goal.judge(time, angles)
+        verdict = self._goal.judge(time, angles, behind)
         if verdict is not None:
             if verdict.outcome is not Outcome.SUCCESSFUL:
                 self._stop()

@@ -133,7 +133,9 @@ class TrajectoryControllerNode(CycleNode[Command]):
                 ' load?',
             )
         header = header_at(stamp, self._frame)
-        self._action.on_cycle(header, time, self._state.reference(time), self._state.angles)
+        reference = self._state.reference(time)
+        behind = reference.angles - self.follower.expected(self._state, time)
+        self._action.on_cycle(header, time, reference, self._state.angles, behind)
         return self.message_of(command, header)
 
     def state_text(self) -> str:
