@@ -96,7 +96,8 @@ def test_each_scenario_belongs_to_a_machine() -> None:
 
 
 def test_parameters_are_values(spec: Spec) -> None:
-    parameters, other = parameters_of(spec), parameters_of(spec)
+    parameters = parameters_of(spec)
+    other = dataclasses.replace(parameters)
     assert other is not parameters
     assert other == parameters
     assert hash(other) == hash(parameters)

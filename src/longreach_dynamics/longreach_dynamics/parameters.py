@@ -15,6 +15,7 @@ import copy
 import dataclasses
 import functools
 import math
+import pickle
 import re
 import reprlib
 import types
@@ -374,12 +375,18 @@ def load(
     """
     values = _with_base(load_yaml(file), Path(file))
     try:
-        loaded = from_mapping(cls, values)
+        loaded: T = _built(cls, pickle.dumps(values))  # type: ignore[arg-type]
         if check is not None:
             check(loaded)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
     return loaded
+
+
+@functools.lru_cache(maxsize=16)
+def _built(cls: Any, values: bytes) -> Any:
+    """Return the object of pickled values; a sweep reads the same file for each run."""
+    return from_mapping(cls, pickle.loads(values))
 
 
 def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ Units are SI and radians, in parameters, scenarios, columns and results; a name 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -185,11 +186,7 @@ class MachineSpec(Generic[P, S, O]):
         if given.is_file() or given.suffix or given.parent != Path():
             return given
         directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
-        beginning = self.scenario_prefix or f'{self.name}_'
-        installed = {
-            file.stem.removeprefix(f'{self.name}_'): file
-            for file in sorted(directory.glob(f'{beginning}*.yaml'))
-        }
+        installed = _installed(directory, self.name, self.scenario_prefix or f'{self.name}_')
         name = given.name.removeprefix(f'{self.name}_')
         if name not in installed:
             raise InputError(
@@ -197,3 +194,10 @@ class MachineSpec(Generic[P, S, O]):
                 ' my.yaml'
             )
         return installed[name]
+
+
+@functools.cache
+def _installed(directory: Path, machine: str, beginning: str) -> dict[str, Path]:
+    """Return the scenario files of a machine by name; a sweep asks for them for each run."""
+    files = sorted(directory.glob(f'{beginning}*.yaml'))
+    return {file.stem.removeprefix(f'{machine}_'): file for file in files}
