@@ -26,7 +26,5 @@ setup(
     description='Circular markers tracked by one to eight cameras, free of ROS: calibration, poses, detection, positions with covariance.',
     license='Apache-2.0',
     extras_require={'test': ['pytest']},
-    entry_points={
-        'longreach.warm_up': ['markers = longreach_markers.tracking.follower:warm_up'],
-    },
+    entry_points={'longreach.warm_up': ['markers = longreach_markers.tracking.follower:warm_up']},
 )

@@ -252,10 +252,7 @@ class Rig:
                     ]
                     markers[k] = markers[k].with_given(side, (*place, given[2]))
         return dataclasses.replace(
-            self,
-            cameras=cameras,
-            markers=tuple(markers),
-            tracking=self.tracking.scaled(factor),
+            self, cameras=cameras, markers=tuple(markers), tracking=self.tracking.scaled(factor)
         )
 
 

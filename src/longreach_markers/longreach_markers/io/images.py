@@ -153,7 +153,9 @@ def to_array(fields: ImageFields) -> np.ndarray:
 
 def _checked_format(fields: ImageFields) -> _Format:
     """Return the format of an image after checking its fields."""
-    form = _format(fields.encoding)
+    if fields.encoding not in _FORMATS:
+        raise InputError(f'encoding = {fields.encoding!r}, allowed: {" | ".join(ENCODINGS)}')
+    form = _FORMATS[fields.encoding]
     height, width = fields.height, fields.width
     if height < 1 or width < 1:
         raise InputError(
@@ -181,16 +183,9 @@ def _checked_format(fields: ImageFields) -> _Format:
     return form
 
 
-def _format(encoding: str) -> _Format:
-    """Return the format of an encoding."""
-    if encoding not in _FORMATS:
-        raise InputError(f'encoding = {encoding!r}, allowed: {" | ".join(ENCODINGS)}')
-    return _FORMATS[encoding]
-
-
 def to_gray(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
     """Convert an image to grey levels."""
-    return _gray(to_array(fields), _format(fields.encoding).order, bits)
+    return _gray(to_array(fields), _FORMATS[fields.encoding].order, bits)
 
 
 def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:

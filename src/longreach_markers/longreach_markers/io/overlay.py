@@ -124,10 +124,7 @@ def _text_size(picture: np.ndarray) -> float:
 
 
 def _write(
-    picture: np.ndarray,
-    text: str,
-    at: tuple[float, float],
-    colour: tuple[int, int, int],
+    picture: np.ndarray, text: str, at: tuple[float, float], colour: tuple[int, int, int]
 ) -> None:
     """Write a text with its lower left corner at a pixel, moved inside the picture."""
     size = _text_size(picture) / 22.0

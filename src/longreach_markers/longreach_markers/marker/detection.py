@@ -46,9 +46,7 @@ from longreach_markers.marker.observation import TRACKED as TRACKED
 from longreach_markers.marker.observation import UNCERTAIN as UNCERTAIN
 from longreach_markers.marker.observation import Observation as Observation
 from longreach_markers.marker.observation import lost as lost
-from longreach_markers.marker.pixel_parameters import (
-    LEAST_NOISE,
-)
+from longreach_markers.marker.pixel_parameters import LEAST_NOISE
 from longreach_markers.marker.symmetric import SECTORS
 
 _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}

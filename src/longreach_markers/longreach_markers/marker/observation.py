@@ -113,10 +113,7 @@ class Observation:
 
 
 def lost(
-    reason: str,
-    place: NDArray[np.float64],
-    radius: float,
-    expected: Observation | None = None,
+    reason: str, place: NDArray[np.float64], radius: float, expected: Observation | None = None
 ) -> Observation:
     """Return the observation of a lost marker at its expected position."""
     shape = np.array([radius, 0.0, radius]) if expected is None else expected.shape

@@ -325,11 +325,6 @@ def alike(one: Pose, other: Pose, points: np.ndarray) -> bool:
     return math.acos(min(max(cosine, -1.0), 1.0)) < _TURN and shift < _SHIFT * distance
 
 
-def _upright(state: State) -> float:
-    """Return how upright the cameras of a state are: 1 for each upright camera."""
-    return -float(sum(pose.rotation[2, 1] for pose in state.poses))
-
-
 def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[Fit]]:
     """Return the best minimum of all cameras, and equivalents, from ``starts`` poses for each."""
     lists = []
@@ -351,9 +346,10 @@ def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[
     if not fits:
         return None, []
     least = min(fit.cost for fit in fits)
-    # Of equivalent poses, prefer the one with upright cameras.
-    best = max(
-        (fit for fit in fits if fit.cost <= least + _TIE), key=lambda fit: _upright(fit.state)
+    # Of equivalent poses, prefer the one with upright cameras, whose y axes point down.
+    best = min(
+        (fit for fit in fits if fit.cost <= least + _TIE),
+        key=lambda fit: float(sum(pose.rotation[2, 1] for pose in fit.state.poses)),
     )
     rivals = [fit for fit in fits if fit is not best and fit.cost <= best.cost + _EQUAL]
     return best, sorted(rivals, key=lambda fit: fit.cost)

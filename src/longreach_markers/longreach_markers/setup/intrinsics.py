@@ -224,21 +224,17 @@ class _Equations(NamedTuple):
     """Linearised residuals of each view."""
 
     squares: float  # sum of squared residuals [px^2]
-    residuals: list[np.ndarray]  # (2n,)
-    by_camera: list[np.ndarray]  # (2n, m)
-    by_pose: list[np.ndarray]  # (2n, 6)
+    # Residuals (2n,), their derivatives by camera (2n, m) and pose (2n, 6).
+    views: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def _equations(state: Solution, points: np.ndarray, corners: list[np.ndarray]) -> _Equations:
     """Return the linearised residuals of rational_polynomial."""
-    residuals, by_camera, by_pose = [], [], []
+    views = []
     for seen, turn, shift in zip(corners, state.turns, state.shifts, strict=True):
         pixels, A, B = project(RICHER, state.intrinsics, points, turn, shift)
-        residuals.append((seen - pixels).ravel())
-        by_camera.append(A)
-        by_pose.append(B)
-    squares = float(sum(rest @ rest for rest in residuals))
-    return _Equations(squares, residuals, by_camera, by_pose)
+        views.append(((seen - pixels).ravel(), A, B))
+    return _Equations(float(sum(rest @ rest for rest, _, _ in views)), views)
 
 
 def _step(
@@ -249,7 +245,7 @@ def _step(
     diagonal = weights
     parts = []
     try:
-        for rest, A, B in zip(*equations[1:], strict=True):
+        for rest, A, B in equations.views:
             own, mixed = B.T @ B, A.T @ B
             own += damping * np.diag(np.diag(own))
             # Blocks of the pose, with the camera and with itself.

@@ -104,12 +104,6 @@ class Predictor:
                 found[c] = jacobians[0]
         return found
 
-    def _jacobians(self, seen: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Jacobians of a point's pixels: by the point, and by all unknowns."""
-        by_point = np.vstack([jacobian[:, 6:] for jacobian in seen.values()])
-        by_all = np.vstack([self._by_all(c, jacobian[:, :6]) for c, jacobian in seen.items()])
-        return by_point, by_all
-
     def _by_all(self, c: int, by_pose: np.ndarray) -> np.ndarray:
         """Expand rows by a camera's pose to rows by all unknowns."""
         rows = np.zeros((len(by_pose), len(self.covariance)))
@@ -118,7 +112,8 @@ class Predictor:
 
     def _triangulated(self, seen: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of a triangulated point by pixels and by all unknowns."""
-        by_point, by_all = self._jacobians(seen)
+        by_point = np.vstack([jacobian[:, 6:] for jacobian in seen.values()])
+        by_all = np.vstack([self._by_all(c, jacobian[:, :6]) for c, jacobian in seen.items()])
         estimator = np.linalg.solve(by_point.T @ by_point, by_point.T)
         return estimator, estimator @ by_all
 

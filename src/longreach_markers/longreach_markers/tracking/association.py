@@ -78,12 +78,8 @@ class Association:
                     rivals[name] = _rival(answers, row, names) if are_all else ANOTHER
         # Include markers whose gates are just missed by an ellipse that was found for another
         # marker.
-        assigned = {
-            name: self._elsewhere(name, nearest[name])
-            for name in self.predictions
-            if name not in chosen
-        }
         hidden = [name for name in self.predictions if name not in chosen]
+        assigned = {name: self._elsewhere(name, nearest[name]) for name in hidden}
         for name, k in chosen.items():
             sighting = self.sightings[name][k]
             other = rivals[name] or self._stray(name, sighting.observation, hidden)
@@ -192,10 +188,7 @@ class Association:
         if sighting.taken:
             reason = 'the ellipse found here is another marker'
             seen = lost(
-                reason,
-                self.predictions[name].center,
-                seen.radius,
-                self.tracks[name].reference,
+                reason, self.predictions[name].center, seen.radius, self.tracks[name].reference
             )
         return Sighting(seen, taken=False)
 

@@ -40,7 +40,6 @@ _CHANCE = 1e-6
 _TURNED = 0.1
 # Steps, and the square of one in standard deviations at which the iterations end.
 _STEPS, _SMALL = 50, 1e-12
-_MILLI = 1e3
 
 
 class _Located(NamedTuple):
@@ -68,7 +67,7 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
         how, why = 'tracked', ''
         if off[worst]:
             how = 'triangulated'
-            why = f', as {worst} was {_MILLI * off[worst]:.3g} mm out of the plane'
+            why = f', as {worst} was {1e3 * off[worst]:.3g} mm out of the plane'
         return BodyEstimate(
             body.name,
             f'{len(located)} of {len(body.markers)} markers {how}, required:'
@@ -114,8 +113,8 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     if not turned < _TURNED:
         reason = (
             f'its rotation is uncertain by {turned:.2g} rad, allowed: below {_TURNED:g}:'
-            f' {", ".join(names)} are {_MILLI * apart:.3g} mm from one line (RMS), with a'
-            f' deviation of {_MILLI * body.deviation:.3g} mm on the body; measure them more'
+            f' {", ".join(names)} are {1e3 * apart:.3g} mm from one line (RMS), with a'
+            f' deviation of {1e3 * body.deviation:.3g} mm on the body; measure them more'
             ' accurately, or track another marker of the body'
         )
         return BodyEstimate(body.name, reason, names)
@@ -165,7 +164,7 @@ def _misfit(
     by_marker = residuals.reshape(-1, 3)
     variances = np.diag(spread).reshape(-1, 3).sum(axis=1)
     worst = int(np.argmax((by_marker**2).sum(axis=1) / variances))
-    away = _MILLI * float(np.linalg.norm(by_marker[worst]))
+    away = 1e3 * float(np.linalg.norm(by_marker[worst]))
     return (
         f'its markers do not fit: chi-square {found:.3g}, allowed: {limit:.3g}; {names[worst]} is'
         f' off by {away:.2g} mm; check the positions of markers on the body, and that they are'

@@ -37,11 +37,7 @@ class TrackingReport:
     """
 
     def __init__(
-        self,
-        pairs: ImagePairs,
-        topics: Mapping[str, str],
-        gap: float,
-        latency: float = math.inf,
+        self, pairs: ImagePairs, topics: Mapping[str, str], gap: float, latency: float = math.inf
     ) -> None:
         self._pairs, self._topics, self._gap = pairs, dict(topics), gap
         self._frames = dict.fromkeys(topics, 0)

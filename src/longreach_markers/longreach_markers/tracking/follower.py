@@ -65,8 +65,6 @@ class Follower:
         Why markers could not be found in the whole image; empty if there is no problem.
     pairs : ImagePairs
         The pairing of :func:`follow`; None before.
-    notes : list of str
-        Images that :func:`follow` has not used so far, or not for positions, by camera, and why.
     """
 
     def __init__(self, rig: Rig) -> None:
@@ -78,7 +76,7 @@ class Follower:
 
     @property
     def notes(self) -> list[str]:
-        """Images that are not used, or not for positions, and why."""
+        """Images that :func:`follow` has not used so far, or not for positions, and why."""
         return self.pairs.notes if self.pairs is not None else []
 
     def update(self, images: ImageSet) -> RigFrame:

@@ -114,11 +114,6 @@ class _Queue:
         ahead = max(_JUMP, _SLOW * self.usual_interval)
         return -_JUMP < stamp - self.last <= ahead
 
-    def clear(self) -> None:
-        """Clear times and the latest image."""
-        self.intervals.clear()
-        self.last = self.pixels = None
-
     def goes_on(self, stamp: int) -> bool:
         """Return whether a stamp out of line continues the doubtful ones, early or late."""
         if self.last is None or not self.doubtful:
@@ -200,7 +195,8 @@ class ImagePairs:
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
         }
         self._newest: int | None = None
-        self._nearest_gap = math.nan
+        # Time from the latest unpaired image to another camera's [s]; NaN without.
+        self.nearest_gap = math.nan
 
     def add(self, camera: str, stamp: int, image: np.ndarray) -> list[ImageSet]:
         """Add an image and return the sets that are complete, in the order of time."""
@@ -242,7 +238,8 @@ class ImagePairs:
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.leave_out()
-            queue.clear()
+            queue.intervals.clear()
+            queue.last = queue.pixels = None
         self._newest = None
 
     def restart(self) -> None:
@@ -254,11 +251,6 @@ class ImagePairs:
     def waiting(self) -> int:
         """Number of waiting images."""
         return sum(queue.queued for queue in self._queues.values())
-
-    @property
-    def nearest_gap(self) -> float:
-        """Time from the latest unpaired image to another camera's [s]; NaN without."""
-        return self._nearest_gap
 
     def counts(self, what: str) -> dict[str, int]:
         """Return a counter of each camera."""
@@ -380,4 +372,4 @@ class ImagePairs:
         others = [queue for name, queue in self._queues.items() if name != camera]
         known = [one.stamp for queue in others for one in queue.waiting]
         known += [one.last for one in others if not one.waiting and one.last is not None]
-        self._nearest_gap = 1e-9 * min((at - stamp for at in known), key=abs, default=math.nan)
+        self.nearest_gap = 1e-9 * min((at - stamp for at in known), key=abs, default=math.nan)

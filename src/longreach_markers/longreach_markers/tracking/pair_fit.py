@@ -276,12 +276,7 @@ class PairFit:
         return found._replace(deviations=endless, line_deviation=math.inf)
 
     def _fit(
-        self,
-        rows: Rows,
-        offsets: np.ndarray,
-        *,
-        with_offset: bool = True,
-        with_line: bool = False,
+        self, rows: Rows, offsets: np.ndarray, *, with_offset: bool = True, with_line: bool = False
     ) -> Fit:
         """Solve the linearised equations, with weights that follow the residuals."""
         weights, scale, count = np.ones(len(rows.times)), 1.0, len(offsets)

@@ -299,8 +299,7 @@ class RigTracker:
         try:
             point = pairs[sides] if len(used) == 2 and sides in pairs else self._triangulate(used)
         except InputError as error:
-            best = _surest(located)
-            return Estimate(marker.name, UNCERTAIN, str(error), sides, located[best])
+            return Estimate(marker.name, UNCERTAIN, str(error), sides, _surest(located))
         away = float(plane.distance(point.position))
         deviation = math.sqrt(
             float(plane.normal @ point.covariance @ plane.normal)
@@ -317,7 +316,7 @@ class RigTracker:
         agree = status == TRACKED and not missing
         if agree:
             self._off_plane[marker.name] = (away, deviation) if is_away else (0.0, 0.0)
-        in_plane = located[_surest(located)]
+        in_plane = _surest(located)
         if is_flat:
             trusted = agree and not is_away
             in_plane = self._merger.merge(sides, located, plane, marker.name, trusted=trusted)
@@ -389,11 +388,7 @@ class RigTracker:
                         self._expect_there(tracker, other, name, times)
 
     def _there(
-        self,
-        tracker: CameraTracker,
-        other: CameraTracker,
-        name: str,
-        times: Mapping[str, float],
+        self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return pixel and velocity of a marker in a camera, predicted by the other one."""
         plane, mounted = self._planes[name], tracker.mounted
@@ -472,9 +467,9 @@ def _missed(missing: Mapping[tuple[str, str], Location], sides: Sequence[str]) -
     )
 
 
-def _surest(located: list[Location]) -> int:
-    """Return the index of the position with the least variance."""
-    return int(np.argmin([np.trace(item.covariance) for item in located]))
+def _surest(located: list[Location]) -> Location:
+    """Return the position with the least variance."""
+    return located[int(np.argmin([np.trace(item.covariance) for item in located]))]
 
 
 def _reasons(views: list[_View]) -> str:
