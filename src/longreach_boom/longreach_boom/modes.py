@@ -59,28 +59,12 @@ def natural_modes(
     elements: int = 20,
 ) -> NaturalModes:
     """
-    Return natural modes in a pose.
+    Return natural modes at joint angles (N,) [rad]; fewer than ``count`` if the model has fewer.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (N,)
-        Joint angles [rad].
-    loads : tuple of Load
-    pistons : 'locked' or 'free'
-    count : int
-        Number of modes; fewer are returned when the model has fewer.
-    about : 'equilibrium' or 'straight'
-        Whether the boom sags under its weight, or gravity and sag are neglected.
-    elements : int
-        Finite elements for each beam.
-
-    Raises
-    ------
-    InputError
-        For a pose outside the strokes or an unknown choice.
-    LongreachError
-        When the equilibrium in this pose is not stable.
+    ``pistons`` are ``locked`` or ``free``. ``about`` the ``equilibrium`` the boom sags under its
+    weight, ``straight`` neglects gravity and sag; ``elements`` are finite elements for each beam.
+    InputError for a pose outside the strokes or an unknown choice, LongreachError when the
+    equilibrium in this pose is not stable.
     """
     for name, value, allowed in (('pistons', pistons, PISTONS), ('about', about, ABOUT)):
         if value not in allowed:

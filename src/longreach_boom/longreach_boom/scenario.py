@@ -201,9 +201,6 @@ def load_scenario(file: str | Path, boom: BoomParameters, step: float | None = N
     """
     Read a scenario file and check it against a boom, and against a step [s] if one is given.
 
-    Raises
-    ------
-    InputError
-        The message has file, key, value and allowed values.
+    InputError has file, key, value and allowed values.
     """
     return load(Scenario, file, check=lambda scenario: scenario.check_with(boom, step))

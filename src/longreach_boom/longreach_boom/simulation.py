@@ -26,25 +26,13 @@ def simulate(
     progress: bool = False,
 ) -> BoomRun:
     """
-    Simulate a scenario.
+    Simulate a scenario in steps of a length [s].
 
-    If the state becomes non-finite, the run ends at the last row before, with a message.
-
-    Parameters
-    ----------
-    parameters : BoomParameters
-    scenario : Scenario
-    step : float
-        Step length [s]; AUTOMATIC: result of :func:`longreach_boom.machine.longest_step`.
-    sample_time : float
-        Interval of rows and of the controller's cycles [s], a whole number of steps.
-    progress : bool
-        Whether to show a progress bar on stderr, on a terminal and for runs of more than 1 s.
-
-    Raises
-    ------
-    InputError
-        When scenario, boom and steps are inconsistent.
+    AUTOMATIC is the result of :func:`longreach_boom.machine.longest_step`. ``sample_time`` is the
+    interval of rows and of the controller's cycles [s], a whole number of steps; ``progress``
+    shows a bar on stderr, on a terminal and for runs of more than 1 s. If the state becomes
+    non-finite, the run ends at the last row before, with a message. InputError when scenario, boom
+    and steps are inconsistent.
     """
     if step == AUTOMATIC:
         step = longest_step(parameters, scenario, sample_time)

@@ -129,22 +129,10 @@ def run_case(
     duration: float = DURATION,
 ) -> Trace:
     """
-    Run a case with a controller.
+    Run a case with a controller for a duration [s], or up to where the boom can be simulated.
 
-    Parameters
-    ----------
-    case : Case
-    boom : BoomParameters
-    controller : callable
-        Takes a :class:`Situation`, returns an object with the method ``cycle`` of
-        :class:`DampingController`.
-    duration : float
-        [s]
-
-    Returns
-    -------
-    Trace
-        Up to where the boom could be simulated.
+    ``controller`` takes a :class:`Situation` and returns an object with the method ``cycle`` of
+    :class:`DampingController`.
     """
     N, T = boom.size, SAMPLE_TIME
     true = boom.replace(ritz=boom.ritz.replace(functions=FUNCTIONS))

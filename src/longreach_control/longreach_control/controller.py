@@ -46,10 +46,7 @@ class DampingController:
     """
     Base of controllers of vibrations: position control of the oil, and the inverse of the valves.
 
-    Parameters
-    ----------
-    situation : Situation
-        What it may know.
+    ``situation`` is what it may know.
     """
 
     smallest = 5e-5
@@ -68,14 +65,7 @@ class DampingController:
         return self.holding(measured, wanted)
 
     def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
-        """
-        Run a cycle; return the commanded spools (N,) in [-1, 1], until the next one.
-
-        Parameters
-        ----------
-        measured : Measured
-        wanted : Wanted
-        """
+        """Run a cycle; return the commanded spools (N,) in [-1, 1], until the next one."""
         most = self.situation.boom.controller.maximum_velocity
         v = np.clip(self.velocities(measured, wanted), -most, most)
         if np.shape(v) != self.commanded.shape:

@@ -48,24 +48,11 @@ _HELD = 6e-3
 @dataclasses.dataclass(frozen=True)
 class Situation:
     """
-    What a controller of vibrations knows of its boom.
+    What a controller of vibrations knows of its boom, and of the ``loads`` that hang on it.
 
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (N,)
-        Posture about which it works [rad].
-    loads : tuple of Load
-        What hangs on the boom.
-    sample_time : float
-        Interval of its cycles [s].
-    delay : float
-        From a measurement to the effect of the command on the valve [s].
-
-    Raises
-    ------
-    InputError
-        For a sample time or a delay out of range.
+    It works about the posture ``angles`` (N,) [rad], in cycles of the length ``sample_time`` [s];
+    ``delay`` [s] is the time from a measurement to the effect of the command on the valve.
+    InputError for a sample time or a delay out of range.
     """
 
     boom: BoomParameters
@@ -102,46 +89,20 @@ class States(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plant:
-    """
-    Matrices of the plant about a posture at rest, see the module.
+    """Matrices of the plant about a posture at rest, see the module."""
 
-    Attributes
-    ----------
-    stiffness, damping : ndarray, shape (n, n)
-        M^-1 K and M^-1 D, without the springs of the oil.
-    piston : ndarray, shape (n, N)
-        M^-1 J: accelerations by forces on the pistons.
-    tip_force : ndarray, shape (n, 2)
-        Accelerations by a force at the tip, x and z.
-    arms : ndarray, shape (N, n)
-        J^T: pistons by coordinates.
-    tip : ndarray, shape (2, n)
-        Displacement of the tip by coordinates, x and z.
-    inclination : ndarray, shape (N, n)
-        Angles of the beams' tips by coordinates.
-    oil : ndarray, shape (N,)
-        Stiffness k of the closed cylinders [N/m].
-    rest : Equilibrium
-        The boom at rest.
-    actuators : Actuators
-    valve_time : float
-        Time constant of the slowest spool [s].
-    static : ndarray, shape (N,)
-        Static friction of the pistons [N].
-    """
-
-    stiffness: np.ndarray
-    damping: np.ndarray
-    piston: np.ndarray
-    tip_force: np.ndarray
-    arms: np.ndarray
-    tip: np.ndarray
-    inclination: np.ndarray
-    oil: np.ndarray
+    stiffness: np.ndarray  # (n, n) M^-1 K, without the springs of the oil
+    damping: np.ndarray  # (n, n) M^-1 D
+    piston: np.ndarray  # (n, N) M^-1 J: accelerations by forces on the pistons
+    tip_force: np.ndarray  # (n, 2) accelerations by a force at the tip, x and z
+    arms: np.ndarray  # (N, n) J^T: pistons by coordinates
+    tip: np.ndarray  # (2, n) displacement of the tip by coordinates, x and z
+    inclination: np.ndarray  # (N, n) angles of the beams' tips by coordinates
+    oil: np.ndarray  # (N,) stiffness k of the closed cylinders [N/m]
     rest: Equilibrium
     actuators: Actuators
-    valve_time: float
-    static: np.ndarray
+    valve_time: float  # time constant of the slowest spool [s]
+    static: np.ndarray  # (N,) static friction of the pistons [N]
 
     @classmethod
     def of(cls, situation: Situation) -> Plant:

@@ -44,13 +44,8 @@ class TipControl(ModalFeedback):
     """
     Move the tip of a boom.
 
-    Parameters
-    ----------
-    situation : Situation
-    pump_flow : float
-        That all cylinders share [m^3/s]; by default that of the boom's pump.
-    compensation : bool
-        Whether sag under loads is taken back.
+    All cylinders share ``pump_flow`` [m^3/s], by default that of the boom's pump; with
+    ``compensation`` sag under loads is taken back.
     """
 
     def __init__(
@@ -96,18 +91,9 @@ class TipControl(ModalFeedback):
 
     def drive(self, measured: Measured, velocity: np.ndarray) -> np.ndarray:
         """
-        Run a cycle of a joystick.
+        Run a cycle of a joystick; return the commanded spools (N,).
 
-        Parameters
-        ----------
-        measured : Measured
-        velocity : ndarray, shape (2,)
-            Of the tip, x forwards and z upwards [m/s].
-
-        Returns
-        -------
-        ndarray, shape (N,)
-            Commanded spools.
+        ``velocity`` (2,) is that of the tip, x forwards and z upwards [m/s].
         """
         T, N = self.situation.sample_time, self.situation.boom.size
         self.still = 0.0 if np.any(velocity) else self.still + T

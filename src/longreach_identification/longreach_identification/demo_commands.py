@@ -7,7 +7,6 @@ import argparse
 from longreach_dynamics.resources import data_directory
 from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
 
-_PLANTED = ('longreach_boom', 'boom_planted.yaml')
 _POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios and their loads [kg]
 _NEXT = """
 {report} is a page for a browser; it has planted values beside those that were found.
@@ -20,8 +19,7 @@ DEMO = 'a boom with planted parameters: simulate, record, identify, compare'
 def run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``."""
     out = prepare(arguments.out)
-    package, name = _PLANTED
-    planted = data_directory(package) / 'config' / name
+    planted = data_directory('longreach_boom') / 'config' / 'boom_planted.yaml'
     bag = out / 'identify_release'
     found, report = out / 'identify_found.yaml', out / 'identify_report.html'
     remove_old_bag(bag)

@@ -24,7 +24,6 @@ from longreach_identification.statics import (
 
 # Groups of parameters that poses at rest tell.
 STATIC_GROUPS = ('masses', 'gauges')
-_OF_RECORDING = '@'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +158,6 @@ def identify_machine(
         values |= {
             name: float(value)
             for name, value in zip(found.estimate.names, found.estimate.values, strict=True)
-            if _OF_RECORDING not in name
+            if '@' not in name
         }
     return Identified(page, start, page.with_values(start, values), at_rest, found, notes)

@@ -162,11 +162,9 @@ def read_csv(
     return Recording(Path(file).name, found, tuple(events), dict(conditions or {}))
 
 
-def signal(
-    times: np.ndarray, values: np.ndarray, deviation: np.ndarray | float = np.nan
-) -> Signal:
-    """Return a signal with rows (rows,); a single deviation is that of all rows."""
-    return Signal(times, values, np.broadcast_to(np.asarray(deviation, dtype=float), times.shape))
+def signal(times: np.ndarray, values: np.ndarray) -> Signal:
+    """Return a signal (rows,) whose noise is unknown."""
+    return Signal(times, values, np.broadcast_to(np.nan, times.shape))
 
 
 def require(
