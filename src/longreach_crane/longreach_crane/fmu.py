@@ -34,13 +34,7 @@ _OUTPUTS = (Variable('load_position', 'm', 'position of the load, x_l'),)
 
 
 def write_crane_fmu(file: str | Path, crane: CraneParameters) -> None:
-    """Write the FMU of a crane; raises the errors of :func:`write_fmu`."""
-    write_fmu(file, crane_fmu(crane))
-
-
-def crane_fmu(crane: CraneParameters) -> FmuModel:
-    """Return what the FMU of a crane's nonlinear model is made of."""
-    values = Constants.of(crane)
+    """Write the FMU of a crane's nonlinear model; raises the errors of :func:`write_fmu`."""
     rules = rules_of(CraneParameters)
     parameters = tuple(
         Variable(name, rules[field].unit, text, getattr(crane, field), bounds=rules[field].bounds)
@@ -59,7 +53,7 @@ def crane_fmu(crane: CraneParameters) -> FmuModel:
         for variables in (_STATES, _INPUTS, parameters)
     )
     named: dict[str, Any] = dict(zip((v.name for v in parameters), p, strict=True))
-    constants = values._replace(**named, linear=False)
+    constants = Constants.of(crane)._replace(**named, linear=False)
     rates: list[Any] = [None] * len(x)
     # The source of the compiled function, with sine and cosine of symbols.
     symbolic = SimpleNamespace(sin=sympy.sin, cos=sympy.cos)
@@ -72,7 +66,7 @@ def crane_fmu(crane: CraneParameters) -> FmuModel:
         for index, (name, *_) in enumerate(variables)
     ]
     fastest = np.abs(np.linalg.eigvals(linear_model(crane)[0])).max()
-    return FmuModel(
+    model = FmuModel(
         name='crane',
         description='crane of ARGESIM C13R, nonlinear, without brake and controller',
         states=_STATES,
@@ -84,6 +78,7 @@ def crane_fmu(crane: CraneParameters) -> FmuModel:
         step=rk4_step(float(fastest)),
         duration=60.0,
     )
+    write_fmu(file, model)
 
 
 def _function(name: str, target: str, results: list[Any], read: list[tuple[str, str, int]]) -> str:

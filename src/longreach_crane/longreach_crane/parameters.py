@@ -58,9 +58,7 @@ class ControllerParameters(Parameters):
     """Cycle, observer and regulator variant, limits and brake rule of the digital controller."""
 
     sample_time: float = quantity('cycle time, T', 's', at_least=1e-5, at_most=10.0)
-    matrices: str = choice(
-        'matrices of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
-    )
+    matrices: str = choice('matrices of observer and regulator', MATRICES)
     output: str = choice('cycle from which a computed force acts', OUTPUTS)
     maximum_force: float = quantity('saturation of the desired force', 'N', above=0.0)
     brake_condition: float = quantity(

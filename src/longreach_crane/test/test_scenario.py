@@ -5,20 +5,11 @@ import pytest
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, SetPoint, load_scenario
 from longreach_crane.simulation import simulate
+from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 
 T = 0.01
-TASK_C = """
-duration: 60.0
-diagnosis: true
-set_points:
-  - {time: 0.0, car_position: 3.0}
-  - {time: 16.0, car_position: -0.5}
-  - {time: 36.0, car_position: 3.8}
-disturbances:
-  - {time: 42.0, duration: 1.0, force: -200.0}
-  - {time: 46.0, duration: 1.0, force: 200.0}
-"""
+TASK_C = CRANE.find_scenario('task_c').read_text()
 
 
 def test_set_points_hold_from_their_cycle_on(task_c):
