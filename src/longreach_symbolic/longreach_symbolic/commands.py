@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_symbolic.links import (
-    BASES,
-    Model,
-    load_links,
-    load_state,
-    model_of,
-    symbolic_model,
-)
+from longreach_symbolic.links import BASES, Model, load_links, load_state, model_of, symbolic_model
 from longreach_tools.options import add_file, add_results
 from longreach_tools.output import (
     add_format,

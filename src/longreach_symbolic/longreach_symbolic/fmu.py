@@ -70,11 +70,6 @@ static int model_outputs(const double *x, const double *u, const double *p, doub
 
 def write_links_fmu(file: str | Path, equations: Any, cse: bool = True) -> None:
     """Write the FMU of equations; symbols become parameters, and must have values."""
-    write_fmu(file, links_fmu(equations, cse))
-
-
-def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
-    """Return the FMU of equations: torques in; angles, deflections and ends out."""
     model = equations.model
     if not model.has_values:
         raise InputError(
@@ -98,7 +93,10 @@ def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
         for name, p in zip(names, model.quantities, strict=True)
         if p.is_symbol
     ]
-    return FmuModel(
+    # Of straight links and motors without torque.
+    still = modal_eigenvalues(links, [0.0] * model.count, Joints(0.0, 0.0))
+    fastest = float(np.abs(still).max())
+    unit = FmuModel(
         name='links',
         description=f'{model.count} flexible links in a vertical plane, {links.basis} functions',
         states=tuple(states),
@@ -113,11 +111,6 @@ def links_fmu(equations: Any, cse: bool = True) -> FmuModel:
         ),
         parameters=tuple(parameters),
         code=as_single_c(equations, cse) + _CODE,
-        step=_step(links),
+        step=rk4_step(fastest),
     )
-
-
-def _step(links: Links) -> float:
-    """Return a step of RK4 [s] for straight links and motors without torque."""
-    rest = [0.0] * len(links.links)
-    return rk4_step(float(np.abs(modal_eigenvalues(links, rest, Joints(0.0, 0.0))).max()))
+    write_fmu(file, unit)

@@ -47,17 +47,14 @@ class Measurement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _CircleTrajectory(CubicTrajectory):
-    """
-    The way on a circle: it goes on, late or not, after the last waypoint but one, at ``end`` [s].
-
-    It rests at the last one only where no other is left.
-    """
+    """The way on a circle: it goes on, late or not, after the last waypoint but one."""
 
     later: Callable[[float], np.ndarray] = dataclasses.field(kw_only=True)  # angles at a time
-    end: float = dataclasses.field(kw_only=True)
+    end: float = dataclasses.field(kw_only=True)  # time of that waypoint [s]
 
     def at(self, time: float) -> Reference:
         """Return the reference at a time [s]."""
+        # It rests at the last waypoint only where no other is left.
         if len(self.times) < 3 or time <= self.times[-2]:
             return super().at(time)
         time += self.end - float(self.times[-2])

@@ -31,35 +31,23 @@ def columns_of(links: Links) -> Columns:
     def end(axis: int) -> Derived:
         return Derived(angles, lambda theta: chord_ends(links, theta)[:, -1, axis])
 
-    groups = (
-        ('theta_*', chords, 'rad', 'position', 'angles between chords'),
-        ('motor_*', motors, 'rad', 'position', 'motor angles'),
-        (
-            'f_*',
-            deflections,
-            'm',
-            'position',
-            'coordinates of deflections, of link and function',
-        ),
-        ('theta_rate_*', chords, 'rad/s', 'velocity', 'rates of the angles'),
-        ('motor_rate_*', motors, 'rad/s', 'velocity', 'rates of the motors'),
-        ('f_rate_*', deflections, 'm/s', 'velocity', 'their rates'),
-        ('torque_*', motors, 'N m', 'effort', 'torques of the motors until the sample'),
-    )
+    def of(
+        family: str, entries: tuple[str, ...], unit: str, field: str, meaning: str
+    ) -> list[Column]:
+        keys = [name.partition('_')[2] for name in entries]
+        return each(family, keys, unit, meaning, _sources(field, entries))
+
+    bends = 'coordinates of deflections, of link and function'
     return Columns(
         (
             Column('time', 's', 'of the sample'),
-            *(
-                column
-                for family, entries, unit, field, meaning in groups
-                for column in each(
-                    family,
-                    [name.partition('_')[2] for name in entries],
-                    unit,
-                    meaning,
-                    _sources(field, entries),
-                )
-            ),
+            *of('theta_*', chords, 'rad', 'position', 'angles between chords'),
+            *of('motor_*', motors, 'rad', 'position', 'motor angles'),
+            *of('f_*', deflections, 'm', 'position', bends),
+            *of('theta_rate_*', chords, 'rad/s', 'velocity', 'rates of the angles'),
+            *of('motor_rate_*', motors, 'rad/s', 'velocity', 'rates of the motors'),
+            *of('f_rate_*', deflections, 'm/s', 'velocity', 'their rates'),
+            *of('torque_*', motors, 'N m', 'effort', 'torques of the motors until the sample'),
             Column('tip_x', 'm', 'end of the last link, forward', end(0)),
             Column('tip_z', 'm', 'end of the last link, up', end(1)),
             Column('wanted_x', 'm', 'where it shall be'),

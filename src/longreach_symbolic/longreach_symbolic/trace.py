@@ -31,9 +31,7 @@ _ZERO = sympy.Integer(0)
 
 
 def trace(
-    model: Model,
-    as_printed: bool = False,
-    abbreviated: Container[str] | None = None,
+    model: Model, as_printed: bool = False, abbreviated: Container[str] | None = None
 ) -> Equations:
     """Derive the equations in the paper's form; parameters as of :func:`equations.reduced`."""
     namer = Namer(model, abbreviated)

@@ -10,15 +10,10 @@ import yaml
 from links_reference import random_links, random_state
 
 from longreach_symbolic.generated import evaluate
+from longreach_symbolic.links import load_links
 from longreach_tools.testing import Outcome
 
-LINK = {
-    'length': 0.475,
-    'mass': 0.374,
-    'bending_stiffness': 32.96,
-    'lumped_mass': 2.94,
-    'lumped_place': 0.0,
-}
+LINK = load_links().links[0].as_mapping()
 LINKS = {
     'gravity': 9.81,
     'gravity_on_deflection': False,

@@ -12,13 +12,7 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics import fmu
 from longreach_symbolic.fmu import write_links_fmu
 from longreach_symbolic.generated import derive, evaluator
-from longreach_symbolic.links import (
-    chord_ends,
-    default_file,
-    load_links,
-    model_of,
-    symbolic_model,
-)
+from longreach_symbolic.links import chord_ends, default_file, load_links, model_of, symbolic_model
 from longreach_tools.testing import Outcome
 
 START = {'theta_1': 0.7, 'theta_2': -0.4, 'f_11': 0.01, 'f_22': -0.005, 'dtheta_1': 0.3}

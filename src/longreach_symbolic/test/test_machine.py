@@ -11,14 +11,7 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.trajectories import Waypoint
-from longreach_symbolic.arm import (
-    Arm,
-    Drive,
-    arm_of,
-    check_stable,
-    designed_arm,
-    spectral_radius,
-)
+from longreach_symbolic.arm import Arm, Drive, arm_of, check_stable, designed_arm, spectral_radius
 from longreach_symbolic.basis import basis_of
 from longreach_symbolic.generated import compiled, evaluator
 from longreach_symbolic.links import BASES, Link, Links, chord_ends, load_links
