@@ -21,11 +21,7 @@ from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.terrain import FIRM, VOLUME, Ground
 from longreach_excavator.visuals import soil_body
-from longreach_node.hydraulic_messages import (
-    finite_values,
-    hydraulic_state,
-    values_from_command,
-)
+from longreach_node.hydraulic_messages import finite_values, hydraulic_state, values_from_command
 from longreach_node.joint_messages import joint_values
 from longreach_node.markers import (
     BLUE,

@@ -199,7 +199,10 @@ class Excavator:
                 looks = begin % cycle == 0 and self._given is None
                 swept = state.swept or (looks and self.has_swept(state))
                 commanded = self.scenario_command(step_time(begin, self.step), swept)
-                forces = self._forces_between(begin, end)
+                if self._given is not None:
+                    # At the ends and in the middle of each step, see advance_motion.
+                    halves = np.arange(2 * begin, 2 * end + 1)
+                    forces = self._given.at(halves * (0.5 * self.step))
                 state = state._replace(swept=swept)
             else:
                 commanded = command
@@ -227,12 +230,6 @@ class Excavator:
         if self._given is not None:
             return self._given.at(times)
         return _array(self.scenario_command(0.0, swept=False).forces)
-
-    def _forces_between(self, first: int, last: int) -> np.ndarray | None:
-        """Return the scenario's forces for steps, see advance_motion; None without them."""
-        if self._given is None:
-            return None
-        return self._given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
 
     def _go_on(
         self,

@@ -59,9 +59,7 @@ def simulate(
 def warm_up() -> None:
     """Compile the kernels, or load them from the cache."""
     parameters, scenario = load_excavator(), dig_scenario()
-    Excavator(parameters, scenario, tolerance=1e-6).advance(
-        Excavator(parameters, scenario).initial_state(), BY_SCENARIO, 0.0, STEP
-    )
-    excavator = Excavator(parameters, scenario)
-    state = excavator.initial_state()
-    excavator.joint_sample(excavator.advance(state, BY_SCENARIO, 0.0, excavator.step), CLOSED)
+    for tolerance in (0.0, 1e-6):
+        excavator = Excavator(parameters, scenario, tolerance=tolerance)
+        state = excavator.advance(excavator.initial_state(), BY_SCENARIO, 0.0, STEP)
+    excavator.joint_sample(state, CLOSED)

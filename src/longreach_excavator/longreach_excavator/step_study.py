@@ -56,10 +56,7 @@ class StepCase(NamedTuple):
 
 
 def step_study(
-    excavator: ExcavatorParameters,
-    mode: str = 'thesis',
-    cohesions: Sequence[float] = COHESIONS,
-    steps: Sequence[float] = STEPS,
+    excavator: ExcavatorParameters, mode: str, cohesions: Sequence[float], steps: Sequence[float]
 ) -> list[StepCase]:
     """Return the digging with each cohesion [Pa] and step [s]; with a message if it is refused."""
     return [_case(excavator, mode, cohesion, step) for step in steps for cohesion in cohesions]

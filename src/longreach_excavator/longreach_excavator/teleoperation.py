@@ -75,12 +75,7 @@ def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameter
 def _throttles(
     extends: bool, load: float, cylinder: CylinderParameters, oil: OilParameters
 ) -> tuple[tuple[float, float, float], ...]:
-    """
-    Return (D, R, L) of D = (R / a^2 + L) v^2 for the velocity v at an opening a under a load.
-
-    First with full chambers, then with one that cavitates: the faster one is the motion. D is at
-    most 0 where the load does not let the cylinder move; L is of the hoses behind the valve.
-    """
+    """Return D, R, L of D = (R / a^2 + L) v^2, v the velocity at an opening a under a load."""
     head, rod = cylinder.head_area, cylinder.rod_area
     supply, tank, ratio = oil.supply_pressure, oil.tank_pressure, cylinder.valve.area_ratio
     flow = oil.contraction**2 * 2.0 / oil.density
@@ -95,6 +90,8 @@ def _throttles(
         driving = load + supply * rod - tank * head
         drop = (load + oil.vapour_pressure * rod) / head - tank
         pushed, behind = head, area
+    # With full chambers, and with one that cavitates: the faster one is the motion. D is at most 0
+    # where the load does not let the cylinder move; L is of the hoses behind the valve.
     return (
         (flow * driving, (head**3 + rod**3 / ratio**2) / area**2, loss * (head**3 + rod**3)),
         (flow * drop, (pushed / behind) ** 2, loss * pushed**2),
@@ -171,11 +168,7 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
     def _possible_share(
         self, rates: Sequence[float], measured: Measurement, state: OperatorState
     ) -> float:
-        """
-        Return the largest share of rates [rad/s] that all joints can follow, at most 1.
-
-        One joint alone would move the tip elsewhere: it stops where a stroke ends.
-        """
+        """Return the largest share of rates [rad/s] that all joints can follow, at most 1."""
         e, share, linkage = self.excavator, 1.0, self.excavator.linkage()
         lengths = linkage.lengths(measured.angles).tolist()
         levers = linkage.levers(measured.angles).tolist()
@@ -186,6 +179,7 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
             extends = velocity > 0.0
             left = cylinder.extended - lengths[k] if extends else lengths[k] - cylinder.retracted
             if left < _MARGIN:
+                # The other joint alone would move the tip elsewhere.
                 return 0.0
             fastest = _fastest(extends, state.memory[k], cylinder, e.oil)
             share = min(share, fastest / abs(velocity))

@@ -411,14 +411,11 @@ def test_methods_agree(excavator):
     assert np.abs(one - two)[:, HEAD:SPOOL].max() < 10.0
 
 
-def check_run(
-    excavator: ExcavatorParameters, scenario: Scenario, share: float, step: float = 1e-3
-) -> np.ndarray:
+def check_run(excavator: ExcavatorParameters, scenario: Scenario) -> np.ndarray:
     """Compare a run of a scenario without sweep, and return its states every 10 ms."""
-    machine = Excavator(excavator, scenario, step)
-    start, every = machine.initial_state(), round(0.01 / step)
-    rows = round(scenario.duration / 0.01)
-    _, table = machine.advance_recorded(start, BY_SCENARIO, 0, rows * every, every)
+    machine = Excavator(excavator, scenario)
+    start, rows = machine.initial_state(), round(scenario.duration / 0.01)
+    _, table = machine.advance_recorded(start, BY_SCENARIO, 0, rows * 10, 10)
     other, oil = lagrange(machine), [float(name not in scenario.loose) for name in CYLINDERS]
     edges = [round(command.time / 0.01) for command in scenario.valve_commands]
     spools = [command.spools for command in scenario.valve_commands]
@@ -431,7 +428,7 @@ def check_run(
     found = np.concatenate([start.y[None], table])
     found[:, HEAD:SPOOL] *= np.tile(oil, 2)
     states[:, HEAD:SPOOL] *= np.tile(oil, 2)
-    check_states(found, states, share)
+    check_states(found, states, 5.0)
     return found
 
 
@@ -443,14 +440,14 @@ def test_teleoperated_digging(excavator):
         ValveCommand(3.5, (0.0, 0.0, -1.0)),
     )
     scenario = Scenario(duration=4.0, pose='reach', surface=-1.5, valve_commands=commands)
-    found = check_run(excavator.with_value('soil.law', 'earthmoving'), scenario, 5.0)
+    found = check_run(excavator.with_value('soil.law', 'earthmoving'), scenario)
     assert found[-1, WORK + 3] > 1e3
     assert np.all(np.ptp(found[:, :RATE], axis=0) > 0.1)
 
 
 def test_free_swing(excavator):
     scenario = Scenario(duration=2.0, pose_deg=(60.0, -100.0, -20.0), loose=CYLINDERS, soil=False)
-    found = check_run(excavator, scenario, 5.0)
+    found = check_run(excavator, scenario)
     assert np.all(np.ptp(found[:, :RATE], axis=0) > 0.5)
 
 
@@ -459,7 +456,7 @@ def test_ends_of_strokes(excavator):
     low, high = np.degrees(excavator.joint_limits().T)
     pose = (low[0] + 3.0, low[1] + 4.0, high[2] - 6.0)
     scenario = Scenario(duration=4.0, pose_deg=pose, soil=False, valve_commands=commands)
-    found = check_run(excavator, scenario, 5.0)
+    found = check_run(excavator, scenario)
     lengths = excavator.linkage().lengths(found[:, :RATE])
     assert lengths[:, 0].min() < excavator.cylinders[0].retracted
     assert lengths[:, 1].max() > excavator.cylinders[1].extended
@@ -471,7 +468,7 @@ def test_missing_oil(excavator):
     narrow = excavator.with_value('cylinders.boom.valve.area_ratio', 0.1)
     commands = (ValveCommand(0.0, (-1.0, 0.0, 0.0)), ValveCommand(0.7, CLOSED))
     scenario = Scenario(duration=1.5, pose='reach', soil=False, valve_commands=commands)
-    found = check_run(narrow, scenario, 5.0)
+    found = check_run(narrow, scenario)
     assert found[:, ROD].min() < -1e6
 
 
@@ -481,4 +478,4 @@ def test_other_machines(random_excavator):
         spools = random.uniform(-1.0, 1.0, (3, 3))
         commands = [ValveCommand(0.4 * k, tuple(row)) for k, row in enumerate(spools.tolist())]
         scenario = Scenario(duration=1.2, pose='random', valve_commands=tuple(commands))
-        check_run(random_excavator(random), scenario, 5.0)
+        check_run(random_excavator(random), scenario)
