@@ -90,22 +90,8 @@ def natural_modes(
         M, D, K = _linear_model(q, constants)
     M, D, K = (matrix[np.ix_(free, free)] for matrix in (M, D, K))
     frequencies, vectors, ratios = _eigen(M, D, K)
-    bases = boom_bases(boom)
-    absolute = np.cumsum(angles)
-    chain = [
-        ChainBeam(
-            basis.beam.length,
-            basis.beam.mass_per_length,
-            basis.beam.bending_stiffness,
-            float(absolute[i]),
-            basis.beam.support,
-            basis.beam.breaks,
-            tuple((load.position, load.mass) for load in loads if load.beam == i),
-        )
-        for i, basis in enumerate(bases)
-    ]
     reference = chain_modes(
-        chain,
+        chain_beams(boom, angles, loads),
         elements=elements,
         count=min(count, free.size),
         joint_stiffness=None if springs is None else springs.tolist(),
@@ -135,6 +121,25 @@ def held_modes(
     free = np.flatnonzero([*sliding, *[True] * (q.size - N)])
     frequencies, _, ratios = _eigen(*(matrix[np.ix_(free, free)] for matrix in (M, D, K)))
     return frequencies, ratios
+
+
+def chain_beams(
+    boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...]
+) -> list[ChainBeam]:
+    """Return beams and loads at joint angles (N,) [rad] as finite elements take them."""
+    absolute = np.cumsum(angles)
+    return [
+        ChainBeam(
+            basis.beam.length,
+            basis.beam.mass_per_length,
+            basis.beam.bending_stiffness,
+            float(absolute[i]),
+            basis.beam.support,
+            basis.beam.breaks,
+            tuple((load.position, load.mass) for load in loads if load.beam == i),
+        )
+        for i, basis in enumerate(boom_bases(boom))
+    ]
 
 
 def chain_base(truck: TruckParameters) -> ChainBase:

@@ -5,35 +5,22 @@ import pytest
 from scipy import linalg
 from test_statics import POSES, TIP_LOAD
 
-from longreach_boom.model import Load, boom_bases
-from longreach_boom.modes import chain_base
+from longreach_boom.model import Load
+from longreach_boom.modes import chain_base, chain_beams
 from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
 from longreach_boom.statics import equilibrium, static_row
 from longreach_boom.strain import curvatures, strains
-from longreach_dynamics.finite_elements import ChainBeam, _Chain
+from longreach_dynamics.finite_elements import _Chain
 from longreach_dynamics.hydraulics.friction import STUCK
 
 
 def finite_elements(boom, angles, loads, elements=20):
     """Return a boom with locked joints as finite elements, with foreshortening of bent beams."""
     base = None if boom.truck is None else chain_base(boom.truck)
-    beams = [
-        ChainBeam(
-            basis.beam.length,
-            basis.beam.mass_per_length,
-            basis.beam.bending_stiffness,
-            angle,
-            basis.beam.support,
-            basis.beam.breaks,
-            tuple((load.position, load.mass) for load in loads if load.beam == i),
-        )
-        for i, (basis, angle) in enumerate(
-            zip(boom_bases(boom), np.cumsum(angles).tolist(), strict=True)
-        )
-    ]
+    beams = chain_beams(boom, angles, loads)
     return _Chain(beams, elements, np.zeros(0), boom.gravity, True, base)
 
 

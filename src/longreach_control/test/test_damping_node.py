@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.scenarios import ValveCommand as Spools
 from longreach_dynamics.trajectories import Waypoint
-from longreach_dynamics.trajectory_following import FARTHEST
+from longreach_dynamics.trajectory_following import FARTHEST, FollowerState
 from longreach_node.cycle_node import CycleNode
 from longreach_node.testing import bench, setting
 
@@ -43,6 +44,19 @@ trajectory:
   - {time: 1.4, angles_deg: [69.5, -49, -34, -28]}
 """
 CYCLE, CYCLES = 0.005, 100
+
+
+def driven(
+    follower: DampingFollower, machine: Boom, cycles: int
+) -> Iterator[tuple[float, StateParts, FollowerState]]:
+    """Yield time, parts of the boom's state and state of its controller in each cycle."""
+    boom, state, answered = machine.parameters, machine.initial_state(), None
+    for k in range(cycles):
+        time, parts = follower.sample_time * k, StateParts.of(state.y, boom)
+        measured = Measurement(parts.q[: boom.size], *read(boom, state))
+        answered, command = follower.answer(answered, time, measured)
+        yield time, parts, answered
+        state = machine.advance(state, command, time, follower.sample_time)
 
 
 @pytest.mark.parametrize('method', ['modal', 'tip'])
@@ -62,19 +76,13 @@ def test_in_lockstep_the_node_commands_as_the_library(
         b.until(lambda: len(seen) > CYCLES, 'the last sample')
     boom = load_boom()
     scenario = load_scenario(file, boom)
-    machine = Boom(boom, scenario)
     if method == 'tip':
         velocity = np.array([0.3, -0.2])
         follower = TipFollower(boom, scenario, CYCLE, joystick=lambda: velocity)
     else:
         follower = DampingFollower(boom, scenario, CYCLE)
-    state, answered = machine.initial_state(), None
-    for k in range(CYCLES):
-        angles = StateParts.of(state.y, boom).q[: boom.size]
-        measured = Measurement(angles, *read(boom, state))
-        answered, command = follower.answer(answered, k * CYCLE, measured)
-        state = machine.advance(state, command, k * CYCLE, CYCLE)
-    parts, last = StateParts.of(state.y, boom), seen[CYCLES]
+    *_, (_, parts, _) = driven(follower, Boom(boom, scenario), CYCLES + 1)
+    last = seen[CYCLES]
     assert np.abs(parts.spools).max() > 0.05
     np.testing.assert_allclose(last.spool, parts.spools, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(last.head_pressure, parts.head_pressures, rtol=1e-6)
@@ -85,34 +93,26 @@ def test_a_command_that_is_shaped_is_late_and_not_left_behind() -> None:
     scenario = Scenario(
         duration=12.0, pose='site', trajectory=(Waypoint(time=8.0, angles_deg=end),)
     )
-    follower = DampingFollower(boom, scenario, 0.01, method='shaping')
-    machine = Boom(boom, scenario)
-    state, answered, most = machine.initial_state(), None, 0.0
-    for k in range(1200):
-        angles = StateParts.of(state.y, boom).q[: boom.size]
-        measured = Measurement(angles, *read(boom, state))
-        answered, command = follower.answer(answered, 0.01 * k, measured)
-        most = max(most, np.abs(answered.reference(0.01 * k).angles - angles).max())
-        state = machine.advance(state, command, 0.01 * k, 0.01)
+    follower, most = DampingFollower(boom, scenario, 0.01, method='shaping'), 0.0
+    for time, _, answered in driven(follower, Boom(boom, scenario), 1200):
+        most = max(most, np.abs(answered.reference(time).angles - answered.angles).max())
     assert most > FARTHEST
     assert answered.resumptions == 0
-    assert np.degrees(angles) == pytest.approx(end, abs=0.3)
+    assert np.degrees(answered.angles) == pytest.approx(end, abs=0.3)
 
 
 def test_a_release_without_a_trajectory_is_damped() -> None:
     boom = load_boom()
     scenario = Scenario(duration=6.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
-    follower, machine = DampingFollower(boom, scenario, 0.01), Boom(boom, scenario)
-    state, answered, heights = machine.initial_state(), None, []
-    for k in range(600):
-        parts = StateParts.of(state.y, boom)
-        heights.append(point_motion(boom, parts.q, parts.v, 3, 9.0).position[1])
-        measured = Measurement(parts.q[: boom.size], *read(boom, state))
-        answered, command = follower.answer(answered, 0.01 * k, measured)
-        state = machine.advance(state, command, 0.01 * k, 0.01)
+    heights = [
+        point_motion(boom, parts.q, parts.v, 3, 9.0).position[1]
+        for _, parts, _ in driven(DampingFollower(boom, scenario, 0.01), Boom(boom, scenario), 600)
+    ]
     assert np.ptp(heights[300:]) < 0.1 * np.ptp(heights[:300])
     opened = scenario.replace(valve_commands=(Spools(time=0.0, spools=(0.5, 0.0, 0.0, 0.0)),))
     follower = DampingFollower(boom, opened, 0.01)
+    readings = read(boom, Boom(boom, opened).initial_state())
+    measured = Measurement(boom.pose('site'), *readings)
     assert follower.answer(None, 0.0, measured)[1].spools == (0.5, 0.0, 0.0, 0.0)
 
 
@@ -125,19 +125,13 @@ def test_an_operator_leaves_the_posture() -> None:
     boom, given = load_boom(), [np.array([0.6, 0.0])]
     scenario = Scenario(duration=1.0, pose='site')
     follower = TipFollower(boom, scenario, 0.01, joystick=lambda: given[0])
-    machine = Boom(boom, scenario)
-    state, answered, made, most, heights = machine.initial_state(), None, [], 0.0, []
-    for k in range(2500):
-        if k == 2000:
-            given[0] = np.zeros(2)
-        parts = StateParts.of(state.y, boom)
-        angles = parts.q[: boom.size]
-        measured = Measurement(angles, *read(boom, state))
-        answered, command = follower.answer(answered, 0.01 * k, measured)
+    made, most, heights = [], 0.0, []
+    for _, parts, answered in driven(follower, Boom(boom, scenario), 2500):
         heights.append(point_motion(boom, parts.q, parts.v, 3, 9.0).position[1])
         made.append(answered.memory)
         most = max(most, np.abs(answered.memory.ahead).max())
-        state = machine.advance(state, command, 0.01 * k, 0.01)
+        if len(made) == 2000:
+            given[0] = np.zeros(2)
     assert made[2199] is made[0]
     assert made[-1] is not made[0]
     assert np.abs(made[-1].situation.angles - made[0].situation.angles).max() > 0.15

@@ -7,7 +7,6 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import (
     JointSample,
-    check_order,
     closed_loop,
     sample_counts,
     step_count,
@@ -66,15 +65,6 @@ def test_samples_of_a_run() -> None:
 def test_samples_that_do_not_fit(duration: float, sample_time: float, error: str) -> None:
     with pytest.raises(InputError, match=error):
         sample_counts(duration, sample_time, STEP, 100)
-
-
-def test_times_in_their_order() -> None:
-    check_order([], 'points')
-    check_order([0.0, 1.0, 1.5], 'points')
-    for late in (1.0, 0.5):
-        error = rf'^points\[2\]\.time = {late} s, allowed: after 1\.0 s; sort them$'
-        with pytest.raises(InputError, match=error):
-            check_order([0.0, 1.0, late], 'points')
 
 
 class Counter:

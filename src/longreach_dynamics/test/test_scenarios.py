@@ -9,13 +9,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.poses import Pose
-from longreach_dynamics.scenarios import (
-    ValveCommand,
-    check_times,
-    check_valve_commands,
-    first_pose,
-    spools_at,
-)
+from longreach_dynamics.scenarios import ValveCommand, first_pose, spools_at
 
 COMMANDS = (ValveCommand(0.2, (0.5, -1.0)), ValveCommand(0.3, (0.0, 1.0)))
 
@@ -27,20 +21,6 @@ def test_a_command_holds_until_the_next() -> None:
     # The time of a step may be less by rounding.
     assert spools_at(COMMANDS, 0.3 - 1e-12, 2) == (0.0, 1.0)
     assert spools_at((), 1.0, 2) == closed
-
-
-def test_times_are_whole_steps() -> None:
-    check_times([0.1, 0.2], 0.1, 'release[{}]')
-    check_times([0.1, 0.25], None, 'release[{}]')
-    with pytest.raises(InputError, match=r'release\[1\] = 0\.25 s, allowed: whole steps of 0\.1'):
-        check_times([0.1, 0.25], 0.1, 'release[{}]')
-
-
-def test_each_cylinder_has_a_spool_position() -> None:
-    check_valve_commands(COMMANDS, 2, 0.1)
-    error = r'valve_commands\[0\]\.spools has 2 values, allowed: 3'
-    with pytest.raises(InputError, match=error):
-        check_valve_commands(COMMANDS, 3, 0.1)
 
 
 def test_the_first_pose_is_that_without_a_scenario() -> None:

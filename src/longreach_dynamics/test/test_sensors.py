@@ -44,8 +44,3 @@ def test_rates_are_whole_divisors_of_the_plants() -> None:
     assert [sample for sample in range(9) if group(rate=250.0).due(sample)] == [0, 4, 8]
     with pytest.raises(InputError, match=r'load_cell\.rate = 300 Hz.*1000 Hz.*next one: 333'):
         group(rate=300.0)
-
-
-def test_a_wrong_number_of_biases_is_refused() -> None:
-    with pytest.raises(InputError, match=r'load_cell\.bias has 2 values.*or 3, one for each'):
-        group(bias=(1.0, 2.0))
