@@ -32,11 +32,7 @@ from longreach_dynamics.urdf import (
 )
 from longreach_harvester.bodies import HEAD, HEAD_RATE
 from longreach_harvester.kinematics import cylinder_place
-from longreach_harvester.parameters import (
-    HEAD_JOINTS,
-    JOINTS,
-    HarvesterParameters,
-)
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
 
 ROOT_FRAME, TIP_FRAME = 'harvester_base', 'tip'
 # Pins of the rods, as angles from the axes of boom and stick [rad].

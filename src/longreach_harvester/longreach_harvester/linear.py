@@ -33,16 +33,7 @@ from longreach_harvester.bodies import (
     accelerations,
 )
 from longreach_harvester.machine import Harvester, HarvesterState
-from longreach_harvester.model import (
-    BALANCE,
-    FLOW_1,
-    FLOW_2,
-    PRESSURE_2,
-    RAIL,
-    SIZE,
-    WIDTH,
-    rates,
-)
+from longreach_harvester.model import BALANCE, FLOW_1, FLOW_2, PRESSURE_2, RAIL, SIZE, WIDTH, rates
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.simulation import columns_of, series
 from longreach_machine.linear import Signal, SmoothModel

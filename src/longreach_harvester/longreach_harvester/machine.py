@@ -21,13 +21,7 @@ from longreach_dynamics.hydraulics.lines import (
 )
 from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.machine import (
-    BY_SCENARIO,
-    ByScenario,
-    JointSample,
-    step_count,
-    step_time,
-)
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.schedules import Schedule, constant_schedule
 from longreach_dynamics.valve_pid import new_memory, pid_cycle

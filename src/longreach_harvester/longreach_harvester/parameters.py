@@ -221,12 +221,5 @@ def default_file(name: str = 'harvester.yaml') -> Path:
 
 
 def load_harvester(file: str | Path | None = None) -> HarvesterParameters:
-    """
-    Read a harvester file; None for the standard machine.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a harvester file, the standard machine by default; raises the errors of ``load``."""
     return load(HarvesterParameters, file or default_file())

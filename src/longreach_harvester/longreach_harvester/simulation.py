@@ -17,12 +17,7 @@ from longreach_harvester.control import references
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import SAMPLE_TIME, Harvester, HarvesterState
 from longreach_harvester.model import BALANCE, FLOW_1, LOG, PAPER_BALANCE, RAIL, SIZE, WIDTH
-from longreach_harvester.parameters import (
-    HEAD_JOINTS,
-    JOINTS,
-    HarvesterParameters,
-    load_harvester,
-)
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters, load_harvester
 from longreach_harvester.scenario import Scenario, SpoolKnots, resting_scenario
 from longreach_harvester.stepping import ROW, energies_of, forces_of, port_flows_of
 from longreach_harvester.training import TRAINING_UNITS, training_figures

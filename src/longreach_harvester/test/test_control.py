@@ -6,12 +6,7 @@ from harvesters import STANDARD, run_of, shipped
 
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
-from longreach_harvester.kinematics import (
-    TipSegment,
-    angles_at,
-    tip_at,
-    tip_path,
-)
+from longreach_harvester.kinematics import TipSegment, angles_at, tip_at, tip_path
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.sensors import load_sensors
 
