@@ -131,21 +131,19 @@ def run(arguments: argparse.Namespace) -> int:
         resources.callback(stop_server, server)
         if bags:
             source: Any = replay
+            page = Page(server, replay.length, replay.begin)
+            # All is kept, so that any time may be shown in charts.
+            world = World(numeric_fields, replay.count)
         else:
             from longreach_view.view_node import LiveSource
 
             source = LiveSource(started, DURATIONS if arguments.demo else {})
             resources.callback(source.close)
-        page = (
-            Page(server, replay.length, replay.begin)
-            if bags
-            else Page(server, scenarios=started.scenarios(), numbers=started.numbers())
-        )
+            page = Page(server, scenarios=started.scenarios(), numbers=started.numbers())
+            world = World(numeric_fields)
         host = f'[{arguments.host}]' if ':' in arguments.host else arguments.host
         address = f'http://{host}:{server.get_port()}/' + (f'?token={token}' if token else '')
         print(f'{address}  (Ctrl-C ends it)', flush=True)
-        # Of a recording all is kept, so that any time may be shown in charts.
-        world = World(numeric_fields, replay.count) if bags else World(numeric_fields)
         run_view(source, page, world, lambda: stop() or started.failure != 0)
     return started.failure
 

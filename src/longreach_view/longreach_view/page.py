@@ -142,7 +142,6 @@ class Page:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(PANEL_WIDTH)
         self._state = gui.add_html('')
-        self._state_text = ''
         if length:
             self._add_replay(length)
         else:
@@ -388,11 +387,7 @@ class Page:
         return f'stale: no sample for {silence:.0f} s'
 
     def show_state(
-        self,
-        world: World,
-        now: float,
-        notes: Sequence[str] = (),
-        paused: bool = False,
+        self, world: World, now: float, notes: Sequence[str] = (), paused: bool = False
     ) -> None:
         """Show time, speed, losses and flags of all machines."""
         self.scene.fit_pages()
@@ -418,8 +413,8 @@ class Page:
         whom = self._whom.value if hasattr(self, '_whom') else ALL
         data = f'data-charts="{charts}" data-paused="{halted.get(whom, any(halted.values())):d}"'
         text = f'<div id="state" style="{style}" {data}>{"".join(rows)}</div>'
-        if text != self._state_text:
-            self._state_text = self._state.content = text
+        if text != self._state.content:
+            self._state.content = text
 
     def show_replay(self, replay: Replay) -> None:
         """Show where a replay is."""

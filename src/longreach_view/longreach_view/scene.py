@@ -101,7 +101,7 @@ class _MachineScene:
             node.remove()
         self._drawings, self._drawn, self._markers, self._cameras = {}, {}, {}, {}
 
-    def build(self, robot: Robot | None, positions: Mapping[str, float]) -> None:
+    def build(self, robot: Robot | None) -> None:
         """Create the nodes of a robot description."""
         # Children first: a node takes them with it.
         for node in (*self._shapes, *reversed(self._origins)):
@@ -126,13 +126,11 @@ class _MachineScene:
             self._shapes.append(node)
             self._of_link.setdefault(shape.link.rpartition('/')[2], []).append(node)
         self._hidden = frozenset()
-        self.move(robot, positions)
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
         if not self._ghost:
             self._shade(robot)
         self.placed = False
-        self.place(robot, positions)
 
     def _shade(self, robot: Robot) -> None:
         """Darken the ground below what does not move, in steps that make a soft edge."""
@@ -427,7 +425,7 @@ class Scene:
             # What is drawn in frames of the machine ends with them.
             for other in self._machines.values():
                 other.clear()
-            shown.build(machine.robot, machine.positions)
+            shown.build(machine.robot)
             changed = True
         if machine.robot is not None and shown.paths:
             changed |= shown.place(machine.robot, machine.positions)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pages import Tab, View
 from rcl_interfaces.srv import GetParameters
+from test_commands import COMMAND
 
 from longreach_node.testing import bench
 from longreach_tools.testing import DEADLINE
@@ -17,7 +17,6 @@ from longreach_view.launch_files import Started
 from longreach_view.page import Request
 from longreach_view.view_node import LiveSource
 
-COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
 SAMPLE = 0.01
 """Period of the crane's samples [s]."""
 

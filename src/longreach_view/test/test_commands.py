@@ -55,7 +55,7 @@ def test_bad_input_is_refused(view, words, message):
 
 def test_a_public_address_without_a_token_is_refused(view, tmp_path):
     bag = crane_bag(tmp_path / 'a', 0.5)
-    view(bag, '--host', '0.0.0.0', '--port', '0', '--no-token').refused('needs a token')
+    view(bag, '--host', '0.0.0.0', '--port', '0', '--no-token').refused('0.0.0.0 is visible')
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
