@@ -28,7 +28,6 @@ from longreach_vision.ros.conversions import (
     image_to_gray,
     observations_to_detections,
     shapes_to_message,
-    size_to_info,
 )
 
 STAMP = Time(sec=12, nanosec=345)
@@ -83,12 +82,6 @@ def test_a_camera_as_a_message() -> None:
     assert info.k.tolist() == [2600.0, 0.0, 1220.25, 0.0, 2601.5, 1030.5, 0.0, 0.0, 1.0]
     assert info.p.tolist() == [2600, 0, 1220.25, 0, 0, 2601.5, 1030.5, 0, 0, 0, 1, 0]
     assert info.r.tolist() == np.eye(3).ravel().tolist()
-
-
-def test_a_camera_without_calibration() -> None:
-    info = size_to_info(640, 480, STAMP, 'left')
-    assert (info.width, info.height, info.header.frame_id) == (640, 480, 'left')
-    assert not info.k.any()
 
 
 # --- markers ---------------------------------------------------------------------------------

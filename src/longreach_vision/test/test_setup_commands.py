@@ -344,7 +344,7 @@ def test_marker_takes_all_kinds(capsys, tmp_path):
     words = ('marker', '--diameter', 0.1, '--inner', 0.6, '--page', 'fit', '--out', out)
     ring, _ = printed(capsys, *words)
     assert (ring['marker']['inner'], ring['page']) == (0.6, 'fit')
-    assert 'mm ring, inside 60 mm' in out.read_text()
+    assert '100 mm ring, inside 60 mm, dark on bright.' in out.read_text()
 
 
 @pytest.mark.parametrize(

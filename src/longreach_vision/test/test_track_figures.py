@@ -11,7 +11,6 @@ from small_path import small_path
 from small_rig import frame_at
 from test_track_table import tracks_of as table_of
 
-from longreach_dynamics.errors import InputError
 from longreach_vision.commands import track_figures
 from longreach_vision.commands.track_figures import draw_movement, draw_tracks
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -110,11 +109,3 @@ def test_a_marker_that_was_not_seen_in_the_only_row_is_said_to_be(drawn, tmp_pat
         assert 'two: not seen' in labels
         draw_movement(tmp_path / 'b.png', tracks, 'one', path)
         np.testing.assert_allclose(series(drawn[-1][0], 'one'), [0.0], atol=1e-9)
-
-
-def test_what_cannot_be_drawn(tmp_path):
-    tracks = tracks_of('TRACKED')
-    with pytest.raises(InputError, match=r'three\.in_plane_x is not a column'):
-        draw_movement(tmp_path / 'a.png', tracks, 'three')
-    with pytest.raises(InputError, match="the extension 'txt'"):
-        draw_tracks(tmp_path / 'a.txt', tracks)

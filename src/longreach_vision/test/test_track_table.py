@@ -9,7 +9,6 @@ import pytest
 from small_path import small_path
 from small_rig import NAMES, START, frame_at
 
-from longreach_dynamics.errors import InputError
 from longreach_vision.io.track_table import Tracks, columns_of, compare, noise, row_of
 
 
@@ -35,8 +34,6 @@ def test_a_row_has_what_its_columns_say():
         ('two', 'left_status', [2, 2]),
     ):
         np.testing.assert_allclose(tracks.column(name, column), values)
-    with pytest.raises(InputError, match=r'three\.status is not a column .* one, two'):
-        tracks.column('three', 'status')
 
 
 def test_markers_that_nobody_looked_for_are_lost():
@@ -130,8 +127,3 @@ def test_rows_outside_of_the_path_do_not_count():
     path = small_path(0.25)
     tracks = tracks_of(*(frame_at(0.1 * k) for k in range(5)))
     assert compare(tracks, path)[0]['rows'] == 3
-    late = tracks_of(frame_at(9.0), frame_at(9.1))
-    with pytest.raises(InputError, match=r'\[9, 9\.1\] s and a path of \[0, 0\.25\] s have no'):
-        compare(late, path)
-    with pytest.raises(InputError, match="no marker 'two'"):
-        compare(tracks, path.of(['one']))

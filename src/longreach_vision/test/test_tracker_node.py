@@ -323,10 +323,7 @@ def test_poses_of_bodies_and_transforms(start: Start, monkeypatch: pytest.Monkey
     assert late[0].header.frame_id == 'site'
     expected = rig_with_body().cameras['right'].pose
     placed, told = late[0].pose, cameras[1].transform
-    for at, turn in (
-        (placed.position, placed.orientation),
-        (told.translation, told.rotation),
-    ):
+    for at, turn in ((placed.position, placed.orientation), (told.translation, told.rotation)):
         again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (at.x, at.y, at.z))
         np.testing.assert_allclose(again.matrix, expected.matrix, atol=1e-8)
     children = [[one.child_frame_id for one in transforms] for transforms in sent]
@@ -627,22 +624,20 @@ def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ('kind', 'parameters', 'match'),
+    ('parameters', 'match'),
     [
-        (TrackerNode, {'rig': 'nowhere.yaml'}, 'nowhere.yaml cannot be read'),
+        ({'rig': 'nowhere.yaml'}, 'nowhere.yaml cannot be read'),
         # A given pixel is too small then.
-        (TrackerNode, {'scale': 0.5}, r'scale = 0\.5: .* radius 3\.5 px'),
-        (TrackerNode, {'frame_id': '/'}, "frame_id = '/', allowed: the name of a frame"),
+        ({'scale': 0.5}, r'scale = 0\.5: .* radius 3\.5 px'),
+        ({'frame_id': '/'}, "frame_id = '/', allowed: the name of a frame"),
     ],
 )
-def test_what_cannot_be_is_refused(
-    tmp_path: Path, kind: type, parameters: dict[str, Any], match: str
-) -> None:
+def test_what_cannot_be_is_refused(tmp_path: Path, parameters: dict[str, Any], match: str) -> None:
     own = rig()
     small = (own.markers[0].replace(left=(92.0, 140.0, 7.0)), own.markers[1])
     told = with_rig(tmp_path, '', dataclasses.replace(own, markers=small), **parameters)
     with bench(*told) as b, pytest.raises(InputError, match=match):
-        b.add(kind)
+        b.add(TrackerNode)
 
 
 # --- in one process --------------------------------------------------------------------------

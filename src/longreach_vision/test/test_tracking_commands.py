@@ -310,7 +310,8 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
     later = MarkerPath(NAMES, path.times + 9.0, np.array([path.at(t)[0] for t in path.times]))
     late = write_path(later, tmp_path / 'late.csv')
     words = (*tracking(scene), '--plot', tmp_path / 'a.svg', '--truth')
-    told = printed(capsys, *words, late, fails='no time in common', kind=InputError)
+    fault = r'\[0, 0\.466667\] s and a path of \[9, 9\.5\] s have no time in common'
+    told = printed(capsys, *words, late, fails=fault, kind=InputError)
     assert (told['images'], told['errors']) == (FRAMES, None)
     assert (tmp_path / 'a.svg').is_file()
     # A marker that it does not have is known before any image is read.

@@ -24,10 +24,7 @@ from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_vision.ros import video_feed
-from longreach_vision.ros.conversions import (
-    camera_to_info,
-    image_to_gray,
-)
+from longreach_vision.ros.conversions import camera_to_info, image_to_gray
 from longreach_vision.ros.video_node import VideoNode
 
 HEIGHT, WIDTH = 24, 32
@@ -193,6 +190,7 @@ def test_stamps_of_the_file(tmp_path: Path) -> None:
     assert stamps(images) == [7_500_000_000, 7_750_000_000, 8_250_000_000]
     # Nobody knows the camera, but its size.
     assert (infos[0].width, infos[0].height, set(infos[0].k)) == (WIDTH, HEIGHT, {0.0})
+    assert infos[0].header == images[0].header
 
 
 def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:

@@ -66,10 +66,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         'default': 'vision',
         'help': 'namespace of the recorded topics (default: vision)',
     },
-    'rate': {
-        'type': image_rate,
-        'help': 'images per second, instead of the times of the files',
-    },
+    'rate': {'type': image_rate, 'help': 'images per second, instead of the times of the files'},
     'start': {
         'metavar': 'CAMERA.MARKER=u,v,r',
         'action': 'append',

@@ -124,10 +124,7 @@ def _run_detect(arguments: argparse.Namespace) -> int:
 
 
 def _detect(
-    image: NDArray[np.uint8],
-    camera: Camera | None,
-    arguments: argparse.Namespace,
-    file: Path,
+    image: NDArray[np.uint8], camera: Camera | None, arguments: argparse.Namespace, file: Path
 ) -> list[tuple[Observation | None, float]]:
     """Return the observations in a picture, each with its computing time [ms]."""
     normal = arguments.normal

@@ -104,8 +104,6 @@ def lay_out(
         raise InputError(
             f'inner = {inner:g}, allowed: 0 for a disc, [{_INNER[0]:g}, {_INNER[1]:g}] for a ring'
         )
-    if page is not None and page not in (*PAGES, 'fit'):
-        raise InputError(f'page = {page!r}, allowed: {", ".join(PAGES)}, fit')
     radius = 500.0 * diameter
     half = radius * (1.0 + 2.0 * _MARGIN)
     needed = 2.0 * (half + _POINTERS + _BORDER), 2.0 * (half + _POINTERS + _BORDER) + _FOOT

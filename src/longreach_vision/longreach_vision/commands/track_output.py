@@ -18,11 +18,7 @@ from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks
 from longreach_markers.tracking.follower import Followed, Follower, follow
-from longreach_markers.tracking.pose_agreement import (
-    Agreement,
-    agreement_text,
-    compare_poses,
-)
+from longreach_markers.tracking.pose_agreement import Agreement, agreement_text, compare_poses
 from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.output import (
     check_output,

@@ -174,14 +174,8 @@ class Tracks:
         return self.table[:, 0]
 
     def column(self, name: str, what: str) -> np.ndarray:
-        """Return one column of a marker, shape (K,); InputError for an unknown name."""
-        column = f'{name}.{what}'
-        if column not in self.columns:
-            raise InputError(
-                f'{column} is not a column of these tracks, allowed: markers'
-                f' {", ".join(self.names)}'
-            )
-        return self.table[:, self.columns.index(column)]
+        """Return one column of a marker, shape (K,)."""
+        return self.table[:, self.columns.index(f'{name}.{what}')]
 
     def positions(self, name: str, kind: str = KINDS[0]) -> np.ndarray:
         """Return positions (K, 3) [m]; NaN where a marker was not tracked, also if uncertain."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.marker_tracker import MarkerTracker
 from longreach_vision.ros.node_parameters import (
@@ -28,17 +26,13 @@ class SimulatedNode(CameraNode):
         settings = self.settings
         assert isinstance(settings, SimulatedParameters)
         self._tracker = MarkerTracker(self, settings, 'tracker')
-        self.viewer = self._view
+        self.viewer = self._tracker.intake.add
 
     def change(self, settings: CameraNodeParameters) -> None:
         """Continue with parameters that were changed at run time."""
         super().change(settings)
         assert isinstance(settings, SimulatedParameters)
         self._tracker.change(settings)
-
-    def _view(self, camera: str, stamp: int, image: np.ndarray) -> None:
-        """Track the markers in an image."""
-        self._tracker.intake.add(camera, stamp, image)
 
     def is_watched(self) -> bool:
         """Return whether the required subscribers of images and results are present."""

@@ -31,22 +31,24 @@ class TrackerNode(Node):
         # Before the middleware has threads.
         keep_freed_memory()
         super().__init__('tracker')
-        self._settings = declare(self, TrackerParameters, self._change, tracking_of_rig)
+        self._settings = declare(
+            self, TrackerParameters, lambda new: self._tracker.change(new), tracking_of_rig
+        )
         self._tracker = MarkerTracker(self, self._settings)
         self._start = self.create_timer(0.02, self._listen, clock=steady_clock())
         self._listen()
-
-    def _change(self, settings: TrackerParameters) -> None:
-        """Continue with parameters that were changed at run time."""
-        self._tracker.change(settings)
 
     def _listen(self) -> None:
         """Subscribe to images once the required subscribers of the results are present."""
         if self._tracker.is_waiting():
             return
         self.destroy_timer(self._start)
+        is_packed = self._settings.transport == 'compressed'
+        kind, ending = (CompressedImage, '/compressed') if is_packed else (Image, '')
         for camera in self._tracker.cameras:
-            self._subscribe(camera, self._profile(camera))
+            image = partial(self._tracker.intake.on_image, camera)
+            topic = f'{camera}/image_raw{ending}'
+            self.create_subscription(kind, topic, image, self._profile(camera))
 
     def _profile(self, camera: str) -> QoSProfile:
         """Return the QoS of a camera's subscriptions."""
@@ -56,12 +58,3 @@ class TrackerNode(Node):
         return QoSProfile(
             history=qos.IMAGES.history, depth=depth, reliability=qos.IMAGES.reliability
         )
-
-    def _subscribe(self, camera: str, profile: QoSProfile) -> None:
-        """Subscribe to the images of one camera."""
-        image = partial(self._tracker.intake.on_image, camera)
-        topic = f'{camera}/image_raw'
-        if self._settings.transport == 'compressed':
-            self.create_subscription(CompressedImage, f'{topic}/compressed', image, profile)
-        else:
-            self.create_subscription(Image, topic, image, profile)

@@ -37,13 +37,7 @@ class CameraSimulator:
     shape is not sheared. All pictures are drawn into the same array.
     """
 
-    def __init__(
-        self,
-        camera: Camera,
-        pose: Pose,
-        scene: Scene,
-        line_time: float = 0.0,
-    ) -> None:
+    def __init__(self, camera: Camera, pose: Pose, scene: Scene, line_time: float = 0.0) -> None:
         self.camera, self.pose, self.scene = camera, pose, scene
         self._line_time = line_time
         look = scene.look
@@ -143,9 +137,8 @@ class CameraSimulator:
             still = markers[there, :3]
             # The row follows the motion, which is slow against the read-out.
             for _ in range(3):
-                rows = self.camera.project(self.pose.to_camera(markers[there, :3]), strict=False)[
-                    :, 1
-                ]
+                points = self.pose.to_camera(markers[there, :3])
+                rows = self.camera.project(points, strict=False)[:, 1]
                 delays = np.nan_to_num(self._line_time * (rows - middle))
                 markers[there, :3] = still + delays[:, None] * velocities[there]
         # Behind the camera, where nothing is drawn.

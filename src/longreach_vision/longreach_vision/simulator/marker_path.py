@@ -82,19 +82,9 @@ class MarkerPath:
         self.names = tuple(names)
         self.times = np.array(times, dtype=np.float64)
         self._positions = np.array(positions, dtype=np.float64)
-        shape = (self.times.size, len(self.names), 3)
-        if self.times.ndim != 1 or not self.times.size or self._positions.shape != shape:
-            raise InputError(
-                f'path has positions of shape {self._positions.shape}, allowed: (times, markers,'
-                f' 3) = {shape}, with one time at least'
-            )
         if velocities is None:
             velocities = _slopes(self.times, self._positions)
         self._velocities = np.array(velocities, dtype=np.float64)
-        if self._velocities.shape != shape:
-            raise InputError(
-                f'path has velocities of shape {self._velocities.shape}, allowed: {shape}'
-            )
         for values in (self.times, self._positions, self._velocities):
             if not np.isfinite(values).all():
                 raise InputError('path has values that are not finite, allowed: finite numbers')
@@ -159,7 +149,7 @@ class MarkerPath:
 
 def _slopes(times: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Return velocities (K, n, 3) of the parabolas through neighbouring samples."""
-    if times.size < 2 or (np.diff(times) <= 0.0).any():
+    if times.size < 2:
         return np.zeros_like(positions)
     order: Literal[1, 2] = 2 if times.size > 2 else 1
     return np.asarray(np.gradient(positions, times, axis=0, edge_order=order))
