@@ -37,7 +37,7 @@ def draw(
     return np.asarray(grey.reshape(SIZE, CELLS, SIZE, CELLS).mean(axis=(1, 3)))
 
 
-def taken(exact: np.ndarray, noise=0.0, seed=0) -> np.ndarray:
+def taken(exact: np.ndarray, noise=2.0, seed=0) -> np.ndarray:
     grey = exact + noise * np.random.default_rng(seed).normal(size=exact.shape)
     return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
 

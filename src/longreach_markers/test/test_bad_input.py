@@ -57,8 +57,6 @@ def flipped(data: bytes) -> bytes:
     [
         ('none.png', b'', 'is empty, allowed: a picture'),
         ('text.png', b'these are no pixels\n' * 20, 'cannot be read as a picture'),
-        ('cut.png', png()[:700], 'cannot be read as a picture'),
-        ('end.png', png()[:-12], 'cannot be read as a picture'),
         ('flip.png', flipped(png()), 'cannot be read as a picture'),
         ('wide.png', with_size(png(), 2_000_000, 3), 'cannot be read as a picture'),
         ('deep.png', with_size(png(), 90_000, 90_000), 'cannot be read as a picture'),

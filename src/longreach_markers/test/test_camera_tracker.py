@@ -139,12 +139,6 @@ def row(count: int, step: float = 0.6) -> list[list[float]]:
 # Start
 
 
-def test_start_by_positions():
-    stage = Stage(row(3))
-    stage.start(stage.places + np.array([0.1, 0.0, -0.1]))
-    stage.assert_found()
-
-
 def test_start_by_pixels_goes_before_positions():
     pixels = Stage(row(2))
     pixels.image()
@@ -577,18 +571,10 @@ def test_a_doubt_at_the_start_stays():
         stage.update(k / RATE, middle)
 
 
-def test_long_run_without_a_swap():
-    long_run(250, seed=1)
-
-
-@pytest.mark.slow
+@pytest.mark.slow_after(1)
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize('seed', range(2, 6))
-def test_very_long_run_without_a_swap(seed):
-    long_run(1200, seed)
-
-
-def long_run(count: int, seed: int) -> None:
+@pytest.mark.parametrize(('seed', 'count'), [(1, 250), *((seed, 1200) for seed in range(2, 6))])
+def test_long_run_without_a_swap(seed, count):
     """Track neighbours that swing, with bars, dropped frames and noise; nothing may be wrong."""
     rng = np.random.default_rng(seed)
     stage = Stage(neighbours(), seed=seed, noise=float(rng.uniform(2.0, 4.0)))

@@ -50,14 +50,6 @@ def test_a_bayer_pattern_is_converted() -> None:
     np.testing.assert_array_equal(found, image)
 
 
-@pytest.mark.parametrize(
-    ('form', 'data', 'text'),
-    [
-        ('jpeg', jpeg_of(smooth(40, 60), 90)[:-200], 'image is truncated after'),
-        ('16UC1; compressedDepth png', b'', "'16UC1; compressedDepth png', allowed: jpeg"),
-    ],
-)
-def test_what_cannot_be_decoded_is_refused(form: str, data: bytes, text: str) -> None:
-    with pytest.raises(InputError) as refused:
-        gray_of_compressed(form, data)
-    assert text in str(refused.value)
+def test_depth_images_are_refused() -> None:
+    with pytest.raises(InputError, match="'16UC1; compressedDepth png', allowed: jpeg"):
+        gray_of_compressed('16UC1; compressedDepth png', b'')

@@ -14,6 +14,7 @@ import cv2
 import matplotlib
 import numpy as np
 import pytest
+from exact_marker import taken
 from PIL import Image, ImageDraw, ImageFont
 
 from longreach_dynamics.errors import InputError
@@ -80,11 +81,6 @@ def marker(
     part = cv2.GaussianBlur(part, (0, 0), blur * CELLS, borderType=cv2.BORDER_REPLICATE)
     image[v0:v1, u0:u1] = part.reshape(v1 - v0, CELLS, u1 - u0, CELLS).mean(axis=(1, 3))
     return image, camera.project(center)
-
-
-def taken(exact: np.ndarray, noise=2.0, seed=0) -> np.ndarray:
-    grey = exact + noise * np.random.default_rng(seed).normal(size=exact.shape)
-    return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
 
 
 def near(center, shift=(2.0, -1.5)) -> np.ndarray:

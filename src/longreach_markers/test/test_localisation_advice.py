@@ -137,9 +137,9 @@ def test_of_four_points_none_is_named_as_any_three_agree():
     assert 'fit the others' not in str(caught.value)
 
 
-def swapped(rng: np.random.Generator, one: int, other: int, points=SPREAD) -> dict:
+def swapped(rng: np.random.Generator, one: int, other: int) -> dict:
     """A reference, without points of the plane, with two positions in each other's place."""
-    values = mapping(points, rng)
+    values = mapping(rng=rng)
     for row in values['points']:
         row['in_plane'] = False
     a, b = values['points'][one], values['points'][other]

@@ -54,7 +54,7 @@ def fit(
 @pytest.mark.parametrize('inner', [0.0, 0.35, 0.5, 0.75])
 @pytest.mark.parametrize('blur', [0.7, 1.2])
 def test_an_exact_image_gives_its_parameters_back(inner, blur):
-    found = fit(taken(draw(inner=inner, blur=blur)), inner=inner)
+    found = fit(taken(draw(inner=inner, blur=blur), 0.0), inner=inner)
     p = found.parameters
     assert found.converged
     assert found.sectors[:SECTORS].all()
@@ -74,7 +74,7 @@ def test_an_exact_image_gives_its_parameters_back(inner, blur):
 def test_motion_is_found_as_the_larger_blur():
     places = MIDDLE + np.outer(np.arange(-7.5, 8.0), [0.25, 0.0])
     exact = np.mean([draw(center=place) for place in places], axis=0)
-    found = fit(taken(exact))
+    found = fit(taken(exact, 0.0))
     p = found.parameters
     np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.01)
     still = 0.85**2 + 1.0 / 12.0
@@ -94,16 +94,16 @@ def camera_of(h) -> tuple[Camera, np.ndarray]:
 @pytest.mark.parametrize('h', [(0.0, 0.0), (0.01, -0.006), (-0.015, 0.01)])
 def test_with_the_normal_the_centre_is_that_of_the_circle(h):
     camera, normal = camera_of(h)
-    found = fit(taken(draw(h=h)), camera=camera, normal=normal)
+    found = fit(taken(draw(h=h), 0.0), camera=camera, normal=normal)
     np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
     np.testing.assert_allclose(found.parameters[PERSPECTIVE:], h, atol=1e-4)
     # Either sense of the normal.
-    other = fit(taken(draw(h=h)), camera=camera, normal=-normal)
+    other = fit(taken(draw(h=h), 0.0), camera=camera, normal=-normal)
     np.testing.assert_allclose(other.parameters, found.parameters, atol=1e-9)
 
 
 def test_without_the_normal_perspective_is_found_from_the_image():
-    found = fit(taken(draw(h=(0.01, -0.006))))
+    found = fit(taken(draw(h=(0.01, -0.006)), 0.0))
     # The centre of the outer ellipse is what is known well: c - A h / (1 - h . h).
     h = found.parameters[PERSPECTIVE:]
     shape = np.array([found.parameters[[6, 7]], found.parameters[[7, 8]]])
@@ -136,10 +136,10 @@ def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
 
 def test_what_covers_the_rim_is_left_out():
     exact = draw()
-    clean = fit(taken(exact, 2.0))
+    clean = fit(taken(exact))
     covered = exact.copy()
     covered[20:27, :] = 120.0
-    found = fit(taken(covered, 2.0))
+    found = fit(taken(covered))
     assert found.converged
     kept = np.mean(found.sectors[:SECTORS])
     assert 0.4 < kept < 0.9
@@ -151,9 +151,9 @@ def test_what_covers_the_rim_is_left_out():
 
 def test_glare_is_left_out_and_exposure_is_not_glare():
     exact = draw()
-    assert fit(taken(exact, 2.0)).burnt == 0.0
+    assert fit(taken(exact)).burnt == 0.0
     glary = exact + 300.0 * np.exp(-(((U - 56.0) / 12.0) ** 4) - ((V - 30.0) / 12.0) ** 4)
-    found = fit(taken(glary, 2.0))
+    found = fit(taken(glary))
     assert 0.1 < found.burnt < 0.6
     assert not found.sectors[:SECTORS][found.sectors[:SECTORS].size // 2]
     # A white ground that noise takes above the limit here and there.
@@ -198,7 +198,7 @@ def test_nothing_converges_where_nothing_is():
         np.zeros((SIZE, SIZE), np.uint8),
         np.full((SIZE, SIZE), 255, np.uint8),
         random.integers(0, 256, (SIZE, SIZE), dtype=np.uint8),
-        taken(40.0 + 2.0 * U),
+        taken(40.0 + 2.0 * U, 0.0),
     ):
         found = fit(image)
         contrast = abs(found.parameters[OUTSIDE] - found.parameters[BAND])

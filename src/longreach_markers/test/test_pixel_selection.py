@@ -79,7 +79,7 @@ def test_pinhole_places_are_exact_in_a_large_window_of_a_bent_picture(model, dis
 
 
 def test_sectors_that_glare_saturates_are_marked_with_their_neighbours():
-    samples, sector = selected(taken(draw()), parameters())
+    samples, sector = selected(taken(draw(), 0.0), parameters())
     burnt = np.ones(2 * SECTORS, bool)
     find_burnt(samples, sector, burnt)
     assert not burnt.any()
@@ -94,7 +94,7 @@ def test_sectors_that_glare_saturates_are_marked_with_their_neighbours():
 
 
 def test_light_is_found_from_residuals_and_divided_out():
-    samples, sector = selected(taken(draw()), parameters())
+    samples, sector = selected(taken(draw(), 0.0), parameters())
     even = samples.copy()
     x, y = (samples[:2] - MIDDLE[:, None]) / 17.0
     given = np.array([0.0, 0.0, 0.0, 0.05, -0.02, 0.03, 0.01, -0.02, 0.015, 0.02])

@@ -32,10 +32,6 @@ def moved_plane(plane: Plane, error: np.ndarray) -> Plane:
     return Plane(normal, float(normal @ centroid), plane.covariance, centroid)
 
 
-def exact(pose: Pose) -> Pose:
-    return Pose(pose.rotation, pose.translation)
-
-
 def normalised_square(location: Location, truth: np.ndarray) -> float:
     error = location.position - truth
     return float(error @ np.linalg.solve(location.covariance, error))
@@ -219,7 +215,8 @@ def test_no_other_point_is_more_likely(count: int) -> None:
     best = optimize.least_squares(
         whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
     )
-    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, covariances)
+    exact = [Pose(pose.rotation, pose.translation) for pose in poses]
+    found = triangulate(cameras, exact, pixels, covariances)
     np.testing.assert_allclose(found.position, best.x, atol=2e-7)
     covariance = np.linalg.inv(best.jac.T @ best.jac)
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-4 * np.trace(covariance))
