@@ -112,26 +112,9 @@ def release(
     """
     Let the load at the tip go at t = 0, from static equilibrium.
 
-    Parameters
-    ----------
-    parameters : BoomParameters
-    pistons : {'locked', 'oil'}
-        Whether the joints are rigid, or closed cylinders on elastic oil.
-    elements_per_beam : int
-        At least 1; beam 1 has at least 2, with a node at its support.
-    step : float
-        Of the generalised-alpha method [s].
-    duration : float
-        [s].
-    tolerance : float
-        To which Newton's method reduces the residual of a step, relative and absolute.
-    friction : bool
-        Whether pistons have their viscous friction.
-
-    Raises
-    ------
-    BenchmarkError
-        Exudyn is not installed, or its solver gave up.
+    Beam 1 has at least two elements, with a node at its support. ``step`` and ``duration`` are in
+    s, ``tolerance`` is that of Newton's method, relative and absolute. BenchmarkError when Exudyn
+    is not installed, or its solver gives up.
     """
     boom = _assemble(parameters, pistons, elements_per_beam, friction)
     _solve_static(boom)
@@ -499,11 +482,7 @@ def _solve_static(boom: _Boom) -> None:
 
 
 def _linearise(boom: _Boom) -> tuple[np.ndarray, int]:
-    """
-    Take the load off, and return natural frequencies [Hz] and the number of freedoms.
-
-    The frequencies are those about the equilibrium without load; the state stays as it is.
-    """
+    """Take the load off, and return natural frequencies there [Hz] and the number of freedoms."""
     configuration = boom.exudyn.ConfigurationType.Initial
     start = boom.system.systemData.GetODE2Coordinates(configuration)
     boom.system.SetLoadParameter(boom.load, 'loadVector', [0.0, 0.0, 0.0])

@@ -98,11 +98,7 @@ def _compiled(y, u, closed, model):  # type: ignore[no-untyped-def]
 def by_cycles(
     duration: float, advance: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """
-    Return the stick's angle at the cycles of the controller [rad].
-
-    ``advance`` returns the scaled state a cycle after one, for spools and modes.
-    """
+    """Return the stick's angle at each cycle [rad], after which ``advance`` gives the state."""
     harvester, controller = load_harvester(), load_controller()
     machine = Harvester(harvester, _scenario(duration))
     interval, gains = controller.sample_time, controller.table(harvester)

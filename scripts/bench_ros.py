@@ -97,21 +97,16 @@ def starts(quick: bool) -> list[Row]:
 
 def plants(quick: bool) -> list[Row]:
     """Measure the processor time of plants per second of real time, with all outputs published."""
-    return [_plant_row(name, command, quick) for name, command in PLANTS.items()]
-
-
-def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:
-    """
-    Return the processor time of a plant per second of real time, without other nodes.
-
-    Start and end are excluded: it is computed from the difference of a long and a short run. An
-    additional first run compiles the kernels.
-    """
-    _call((*command, 'duration:=0.5'))
-    short, long = 4.0, 9.0 if quick else 14.0
-    spent = [_processor_time((*command, f'duration:={end}')) for end in (short, long)]
-    share = (spent[1] - spent[0]) / (long - short)
-    return Row(name, (share,), note=f'{100.0 * share:.0f} % of a core')
+    rows = []
+    for name, command in PLANTS.items():
+        # Compiles the kernels.
+        _call((*command, 'duration:=0.5'))
+        # Without start and end, which both runs have.
+        short, long = 4.0, 9.0 if quick else 14.0
+        spent = [_processor_time((*command, f'duration:={end}')) for end in (short, long)]
+        share = (spent[1] - spent[0]) / (long - short)
+        rows.append(Row(name, (share,), note=f'{100.0 * share:.0f} % of a core'))
+    return rows
 
 
 def _processor_time(command: Sequence[str]) -> float:

@@ -36,23 +36,9 @@ def measure(
     action: Callable[[], Result], repeats: int, warm: bool = True
 ) -> tuple[tuple[float, ...], Result]:
     """
-    Run an action several times.
+    Return the wall-clock time of each of some runs of an action [s], and what the last returned.
 
-    Parameters
-    ----------
-    action : callable
-        Function to measure.
-    repeats : int
-        Number of measured runs.
-    warm : bool
-        Whether to run it once before without measurement, which compiles kernels.
-
-    Returns
-    -------
-    times : tuple of float
-        Wall-clock time of each run [s].
-    result
-        Return value of the last run.
+    With ``warm`` it runs once before without measurement, which compiles kernels.
     """
     if warm:
         action()
@@ -65,15 +51,7 @@ def measure(
 
 
 def format_rows(rows: Sequence[Row], part: str = '') -> str:
-    """
-    Return rows as a table; ratios are to the first row.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-    part : str
-        Heading of the rows' ``part``, if they have one.
-    """
+    """Return a table with ratios to the first row; ``part`` is the heading of the rows' parts."""
     heads = ['', 'median', 'least .. most', 'runs', 'ratio']
     heads += [part, 'ratio'] * bool(part)
     with_errors = any(row.error is not None for row in rows)

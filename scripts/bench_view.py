@@ -120,7 +120,6 @@ async def _watch(
     latencies: list[float] = []
     reading = asyncio.create_task(_read(sockets[0], publisher.sent, latencies))
     begun, first, marked = time.monotonic(), (0.0, 0.0), 0.0
-    received = 0
     while (now := time.monotonic()) - begun < seconds + 5.0:
         publisher.publish()
         # Caches fill, and the machine is found, in the first 5 s.

@@ -280,7 +280,9 @@ def pictures(quick: bool) -> list[Row]:
     count = 8 if quick else 40
     rows = []
     for width, height in ((1920, 1080), (3840, 2160)):
-        rig, drawn, centers = five_markers(width, height, count)
+        # Five markers.
+        places = [[3.0 * k, 0.0, (-1) ** k] for k in range(-2, 3)]
+        rig, drawn, centers = moving_markers(width, height, count, places)
         rng = np.random.default_rng(0)
         times: list[float] = []
         decoded: list[np.ndarray] = []
@@ -310,15 +312,8 @@ def pictures(quick: bool) -> list[Row]:
     return rows
 
 
-def five_markers(
-    width: int, height: int, count: int
-) -> tuple[Rig, list[np.ndarray], list[np.ndarray]]:
-    """Return a rig of one camera, images of five moving markers at 30 Hz, and their centres."""
-    return moving_markers(width, height, count, [[3.0 * k, 0.0, (-1) ** k] for k in range(-2, 3)])
-
-
 def ten_neighbours(count: int) -> tuple[Rig, list[np.ndarray], list[np.ndarray]]:
-    """Return the same of two rows of markers; from the second image on, bars hide their halves."""
+    """Return moving markers in two rows; from the second image on, bars hide their halves."""
     places = [[0.468 * k, 0.0, z] for z in (-0.234, 0.234) for k in range(-2, 3)]
     rig, images, centers = moving_markers(1920, 1080, count, places)
     rng = np.random.default_rng(1)

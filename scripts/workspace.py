@@ -318,11 +318,7 @@ def lock_blocks(lock: Path) -> dict[str, str]:
 
 
 def mend_cmake_files() -> None:
-    """
-    Give the wheels' CMake files the include directories of this Python.
-
-    They name those of the machine that built the wheels.
-    """
+    """Give the wheels' CMake files this Python's include directories, not the build machine's."""
     python = str(VENV / 'bin' / 'python')
     numpy_include = subprocess.run(
         [python, '-c', 'import numpy; print(numpy.get_include())'],
