@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -47,7 +48,8 @@ def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Cur
     for curve in panel.curves:
         for column in known:
             if curve.column in (column.name, column.family):
-                label = curve.label.replace('*', _own_part(column.name, column.family))
+                shared = os.path.commonprefix((column.name, column.family))  # noqa: RUF071
+                label = curve.label.replace('*', column.name.removeprefix(shared))
                 found.append((column, curve._replace(label=label)))
     units = dict.fromkeys(column.unit for column, _ in found)
     if len(units) > 1:
@@ -69,9 +71,3 @@ def check_curves(panels: Iterable[Panel], columns: Columns) -> None:
                     f' {", ".join(columns.names)}, or their families; correct its name, or declare'
                     ' it optional'
                 )
-
-
-def _own_part(name: str, family: str) -> str:
-    """Return what follows in a name after the letters that it shares with another one."""
-    pairs = enumerate(zip(name, family, strict=False))
-    return name[next((k for k, (a, b) in pairs if a != b), min(len(name), len(family))) :]

@@ -43,7 +43,8 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
 
     def run() -> None:
         for number in _SIGNALS:
-            signal.signal(number, _exit_at_once)
+            # Nothing has been created yet: there is nothing to clean up.
+            signal.signal(number, lambda *_: os._exit(0))
         use_dds_profile(profile)
         try:
             check_middleware()
@@ -75,11 +76,6 @@ def spin_until(executor: Any, done: Any | None) -> None:
         raise error
 
 
-def _exit_at_once(number: int, frame: object) -> None:  # noqa: ARG001
-    """End a process that has not created anything yet: there is nothing to clean up."""
-    os._exit(0)
-
-
 class _Event(ctypes.Structure):
     """The C library's sigevent."""
 
@@ -93,12 +89,9 @@ class _Event(ctypes.Structure):
 
 
 def _exit_after(seconds: float, code: int) -> Callable[[], object]:
-    """
-    End the process after some time [s], whatever it does then; return a function that cancels it.
-
-    A thread of Python could not: rclpy keeps the interpreter's lock while it takes a node down,
-    and Fast DDS may not return from that (eProsima/Fast-DDS issue 6513).
-    """
+    """End the process after some time [s], whatever it does then; return what cancels it."""
+    # A thread of Python could not: rclpy keeps the interpreter's lock while it takes a node down,
+    # and Fast DDS may not return from that (eProsima/Fast-DDS issue 6513).
     libc = ctypes.CDLL(None)
     leave = ctypes.cast(libc._exit, ctypes.c_void_p)
     event, timer = _Event(code, 0, _SIGEV_THREAD, leave), ctypes.c_void_p()

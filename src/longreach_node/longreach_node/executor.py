@@ -215,12 +215,9 @@ class NodeExecutor(SingleThreadedExecutor):
         return self._take_timer(timer)
 
     def _delegate(self) -> None:
-        """
-        Let rclpy's loop call one callback.
-
-        It is asked again until it has none left: it consumes the triggers of guard conditions,
-        and has to handle all that it consumed.
-        """
+        """Let rclpy's loop call one callback."""
+        # It is asked again until it has none left: it consumes the triggers of guard conditions,
+        # and has to handle all that it consumed.
         try:
             handler, _, _ = self.wait_for_ready_callbacks(0.0, None, _never)
         except (TimeoutException, ShutdownException, ConditionReachedException):
@@ -235,7 +232,7 @@ class NodeExecutor(SingleThreadedExecutor):
 
 
 def _never() -> bool:
-    """Return False: no condition ends rclpy's loop."""
+    """Return False: no condition ends rclpy's loop, which begins anew for another function."""
     return False
 
 

@@ -281,11 +281,8 @@ def _leaving_on_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _leaving_callbacks() -> Iterator[None]:
-    """
-    Repeat a SystemExit or KeyboardInterrupt that a callback from compiled code has dropped.
-
-    Such callbacks, for example of numba's compiler, only report exceptions.
-    """
+    """Repeat a SystemExit or KeyboardInterrupt that a callback from compiled code has dropped."""
+    # Such callbacks, for example of numba's compiler, only report exceptions.
     report = sys.unraisablehook
     swallowed: list[BaseException] = []
 

@@ -132,24 +132,19 @@ def draw_bode(file: Path, model: LinearModel) -> None:
         found = [p.frequency for p in model.poles() if p.frequency] or [1.0]
     frequencies = np.geomspace(min(found) / _AROUND, min(max(found), 100.0) * _AROUND, _POINTS)
     with figure(file, (8.0, 6.0), rows=2) as (above, below):
-        _draw(above, below, model, frequencies)
-
-
-def _draw(above: Any, below: Any, model: LinearModel, frequencies: np.ndarray) -> None:
-    """Draw magnitudes on one axis and phases on the other."""
-    response = model.response(frequencies)
-    for p, output in enumerate(model.outputs):
-        for m, given in enumerate(model.inputs):
-            values = response[:, p, m]
-            # NaN: there is no derivative, as a note says.
-            if not (np.abs(values) > 0.0).any():
-                continue
-            label = f'{output.name} [{output.unit}] by {given.name} [{given.unit}]'
-            (line,) = above.loglog(frequencies, np.abs(values), label=label)
-            phase = np.degrees(np.unwrap(np.angle(values)))
-            below.semilogx(frequencies, phase, color=line.get_color())
-    above.set_ylabel('magnitude')
-    below.set_ylabel('phase [deg]')
-    below.set_xlabel('frequency [Hz]')
-    if above.lines:
-        above.legend(fontsize='small')
+        response = model.response(frequencies)
+        for p, output in enumerate(model.outputs):
+            for m, given in enumerate(model.inputs):
+                values = response[:, p, m]
+                # NaN: there is no derivative, as a note says.
+                if not (np.abs(values) > 0.0).any():
+                    continue
+                label = f'{output.name} [{output.unit}] by {given.name} [{given.unit}]'
+                (line,) = above.loglog(frequencies, np.abs(values), label=label)
+                phase = np.degrees(np.unwrap(np.angle(values)))
+                below.semilogx(frequencies, phase, color=line.get_color())
+        above.set_ylabel('magnitude')
+        below.set_ylabel('phase [deg]')
+        below.set_xlabel('frequency [Hz]')
+        if above.lines:
+            above.legend(fontsize='small')

@@ -541,11 +541,8 @@ def _hand_out(
 
 
 def _without_effect(swept: Sequence[str], numbers: np.ndarray) -> list[str]:
-    """
-    Return parameters that change no result in rows of values and results, all else equal.
-
-    Of a Latin hypercube, in which all else is never equal, all if all results are equal.
-    """
+    """Return parameters that change no result in rows of values and results, all else equal."""
+    # Of a Latin hypercube, in which all else is never equal, all if all results are equal.
 
     def different(*columns: np.ndarray) -> int:
         return len({row.tobytes() for row in np.column_stack(columns) + 0.0})

@@ -222,7 +222,8 @@ class Subscriptions:
         topic.subscription = self._node.create_subscription(
             topic.message,
             topic.name,
-            _never_called,
+            # Never called, because the node is not spun.
+            lambda _: None,
             subscription_profile(topic.offers, topic.typename),
             raw=True,
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
@@ -231,10 +232,6 @@ class Subscriptions:
         handle = topic.subscription.handle
         with handle:
             topic.losses = rclpy_implementation.EventHandle(handle, lost)
-
-
-def _never_called(_: object) -> None:
-    """Serve as a callback that is never called, because the node is not spun."""
 
 
 def _several_types(typenames: Sequence[str]) -> InputError:

@@ -203,17 +203,14 @@ def _new_store(name: Any) -> Typestore:
 
 
 def _read(read: Any, data: Any, typename: str) -> object:
-    """
-    Return a message whose bytes may have padding behind them; InputError if they are not one.
-
-    ``serialize_message`` counts the alignment of elements also for sequences that have none: at
-    most 8 bytes for each empty one. More than that at the end is an error.
-    """
+    """Return a message, behind whose bytes may be padding; InputError if they are not one."""
     from rosbags.serde import SerdeError
 
     try:
         return read(data, typename)
     except SerdeError as error:
+        # ``serialize_message`` counts the alignment of elements also for sequences that have none:
+        # at most 8 bytes for each empty one. More than that at the end is an error.
         for cut in range(4, min(_PADDING, len(data) - 4), 4):
             with contextlib.suppress(SerdeError):
                 message = read(data[:-cut], typename)

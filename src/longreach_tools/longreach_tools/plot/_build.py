@@ -35,7 +35,7 @@ from longreach_tools.signals import (
 
 from ._events import Watched, event_signals, events_of, machine_space
 from ._picture import Curve, Mark, Panel, Picture, Strip, group, spans
-from ._units import JOINT_STATES, Units, describe, joint_units
+from ._units import JOINT_STATES, Units, describe
 
 _NUMBER = re.compile(r'\d+')
 _GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)
@@ -74,7 +74,7 @@ class _Side:
         self.recording = self._read()
         self.notes = list(self.recording.notes)
         names = [n for n in self.recording.topics if self._topics[n].typename == JOINT_STATES]
-        self._units = Units(joint_units(describe(path, names)))
+        self._units = Units(describe(path, names))
         # Not those of events, which a second recording is not read for.
         times = {one.topic: self.recording.topics[one.topic].time for one in signals}
         if not any(map(len, times.values())):

@@ -16,7 +16,7 @@ from longreach_tools.fields import numeric_arrays, numeric_fields
 from longreach_tools.output import table
 from longreach_tools.signals import never_set, restarts
 
-from ._units import JOINT_STATES, Units, describe, joint_units
+from ._units import JOINT_STATES, Units, describe
 
 # Drawings for viewers: their numbers are listed on request only.
 _DRAWINGS = 'visualization_msgs/'
@@ -59,7 +59,7 @@ def inventory(path: Path) -> dict[str, Any]:
         topics = dict(bag.topics)
         problem = bag.problem
     joints = [name for name, topic in topics.items() if topic.typename == JOINT_STATES]
-    units = Units(joint_units(describe(path, joints)))
+    units = Units(describe(path, joints))
     return {
         'bag': str(path),
         'problem': problem or None,

@@ -61,10 +61,15 @@ _OF_JOINTS = {
 
 
 class Units:
-    """Units of the fields of a recording, and of position, velocity and effort of joints."""
+    """Units of the fields of a recording; ``robots`` as :func:`describe` returns them."""
 
-    def __init__(self, joints: Mapping[tuple[str, str], tuple[str, str, str]]) -> None:
-        self._joints = joints
+    def __init__(self, robots: Mapping[str, tuple[str, Robot]]) -> None:
+        # Position, velocity and effort by the namespace and name of the joint.
+        self._joints = {
+            (topic.rpartition('/')[0], name): joint.units
+            for topic, (_, robot) in robots.items()
+            for name, joint in robot.joints.items()
+        }
 
     def of_joint(self, topic: str, joint: str) -> tuple[str, str, str] | None:
         """Return the units of a joint of a topic's machine; of another one if all are alike."""
@@ -163,17 +168,6 @@ def describe(
             if installed is not None:
                 found[name] = (str(installed[0]), installed[1])
     return found
-
-
-def joint_units(
-    robots: Mapping[str, tuple[str, Robot]],
-) -> dict[tuple[str, str], tuple[str, str, str]]:
-    """Return the units of position, velocity and effort by the namespace and name of the joint."""
-    return {
-        (topic.rpartition('/')[0], name): joint.units
-        for topic, (_, robot) in robots.items()
-        for name, joint in robot.joints.items()
-    }
 
 
 def installed_description(joints: Collection[str]) -> tuple[Path, Robot] | None:
