@@ -73,23 +73,18 @@ class Fakes:
         self.names.append(name)
         self.commands[name] = command
         if name == 'venv':
-            self.write('.venv/bin/python')
+            new(self.tree / '.venv/bin/python')
         if name == 'tools-pip':
-            self.write('.venv/bin/uv')
+            new(self.tree / '.venv/bin/uv')
         if name.startswith('packages'):
-            self.write('.venv/lib/half_a_package')
+            new(self.tree / '.venv/lib/half_a_package')
         if name == 'colcon':
-            self.write('build/longreach_thing/something')
-            self.write('install/setup.bash')
+            new(self.tree / 'build/longreach_thing/something')
+            new(self.tree / 'install/setup.bash')
         if name in self.trouble:
             raise self.trouble.pop(name)
         if name.startswith('packages'):
             (self.tree / '.venv/lib/half_a_package').rename(self.tree / '.venv/lib/package')
-
-    def write(self, name):
-        path = self.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text('')
 
 
 @pytest.fixture
@@ -408,8 +403,7 @@ def test_second_setup_repairs_one_that_was_stopped(workspace, tree, capsys, fail
     assert workspace.main(['setup']) == (130 if stopped else 2)
     assert ('interrupted' if stopped else 'set-up: the network') in capsys.readouterr().err
     half = tree / ('build' if failing == 'colcon' else '.venv') / 'half'
-    half.parent.mkdir(exist_ok=True)
-    half.write_text('')
+    new(half)
     assert workspace.main(['setup']) == 0
     # A build that failed goes on; what was interrupted is made anew.
     assert half.exists() == (failing == 'colcon' and not stopped)
