@@ -23,12 +23,7 @@ from longreach_boom.measured_runs import EVENTS, payload_of
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
-from longreach_boom.statics import (
-    Equilibrium,
-    equilibrium,
-    potential_forces,
-    tangent_stiffness,
-)
+from longreach_boom.statics import Equilibrium, equilibrium, potential_forces, tangent_stiffness
 from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import STUCK

@@ -20,12 +20,7 @@ import numpy as np
 from longreach_boom.identification_statics import PAYLOAD
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
-from longreach_boom.measured_runs import (
-    EVENTS,
-    RunTruth,
-    payload_of,
-    truth_of,
-)
+from longreach_boom.measured_runs import EVENTS, RunTruth, payload_of, truth_of
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario

@@ -28,21 +28,10 @@ from longreach_boom.modes import fastest_rate
 from longreach_boom.motion import INDEFINITE, RUNAWAY, UNSETTLED, advance_motion
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import (
-    BoomCommand,
-    BoomState,
-    StateParts,
-    hydraulic_forces,
-    truck_of,
-)
+from longreach_boom.state import BoomCommand, BoomState, StateParts, hydraulic_forces, truck_of
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import (
-    STABILITY,
-    counterbalance_rates,
-    port_rates,
-    spool_rates,
-)
+from longreach_dynamics.hydraulics import STABILITY, counterbalance_rates, port_rates, spool_rates
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time

@@ -39,11 +39,7 @@ from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.scenarios import (
-    ValveCommand,
-    check_times,
-    check_valve_commands,
-)
+from longreach_dynamics.scenarios import ValveCommand, check_times, check_valve_commands
 from longreach_dynamics.trajectories import Trajectory, Waypoint
 
 # Largest distance between the start of a trajectory and the pose [deg].

@@ -23,14 +23,7 @@ from longreach_boom.machine import Boom, longest_step
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
-from longreach_control.cases import (
-    ENDS,
-    RATES,
-    START,
-    Case,
-    believed_loads,
-    scenario_of,
-)
+from longreach_control.cases import ENDS, RATES, START, Case, believed_loads, scenario_of
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, relief_settings

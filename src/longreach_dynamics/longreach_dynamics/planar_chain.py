@@ -371,12 +371,8 @@ class PlanarChain:
         center = centers[:, 0] * np.exp(1j * centers[:, 1])
         first = masses * center + lengths * outboard
         table = np.zeros((MATRIX + n, n))
-        table[LENGTH], table[MASS], table[INERTIA], table[GRAVITY] = (
-            lengths,
-            masses,
-            inertias,
-            gravity,
-        )
+        table[LENGTH], table[MASS] = lengths, masses
+        table[INERTIA], table[GRAVITY] = inertias, gravity
         table[CENTER], table[CENTER_IM] = center.real, center.imag
         table[FIRST], table[FIRST_IM] = first.real, first.imag
         table[SECOND] = inertias + masses * centers[:, 0] ** 2 + outboard * lengths**2

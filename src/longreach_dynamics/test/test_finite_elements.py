@@ -19,13 +19,7 @@ from scipy.integrate import solve_bvp
 from scipy.optimize import brentq, minimize
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.finite_elements import (
-    ChainBase,
-    ChainBeam,
-    _Chain,
-    _plane,
-    chain_modes,
-)
+from longreach_dynamics.finite_elements import ChainBase, ChainBeam, _Chain, _plane, chain_modes
 
 LENGTH, SIGMA, EI = 9.0, 120.0, 4.0e7
 UP, DOWN = math.pi / 2.0, -math.pi / 2.0

@@ -80,8 +80,6 @@ class _Stage:
         """Return starts: the given one, and random changes of it."""
         fit, names = self.fit, self.problem.names
         begin = self.start(about)
-        low = [unknown.lowest for unknown in fit.unknowns]
-        high = [unknown.highest for unknown in fit.unknowns]
         # Those of one actuator have its number at the end of their names.
         actuators: dict[str, list[int]] = {}
         for j in fit.free[fit.logarithmic[fit.free]]:
@@ -100,7 +98,7 @@ class _Stage:
                 point[some] += random.choice(_FACTORS, some.size) * random.standard_normal(
                     some.size
                 )
-            points.append(np.clip(point, low, high))
+            points.append(np.clip(point, fit.lowest, fit.highest))
         return points
 
     def start(self, about: _Solution) -> np.ndarray:

@@ -16,11 +16,7 @@ from longreach_identification.dynamics import Found, Settings, identify
 from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_recordings
-from longreach_identification.statics import (
-    StaticResult,
-    identify_statics,
-    still_poses,
-)
+from longreach_identification.statics import StaticResult, identify_statics, still_poses
 
 # Groups of parameters that poses at rest tell.
 STATIC_GROUPS = ('masses', 'gauges')

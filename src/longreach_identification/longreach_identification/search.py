@@ -87,6 +87,8 @@ class Search:
                 'the recordings have no finite row to fit; check their signals and validation'
             )
         self.sizes = np.array([unknown.size for unknown in self.unknowns])
+        self.lowest = np.array([unknown.lowest for unknown in self.unknowns], dtype=float)
+        self.highest = np.array([unknown.highest for unknown in self.unknowns], dtype=float)
         self.best = np.array([unknown.start for unknown in self.unknowns], dtype=float)
         self.least = math.inf
         self.levels: dict[str, float] = {}
@@ -402,15 +404,12 @@ class Search:
         """Return the best values from ``x`` on, those of others than ``free`` kept, and status."""
         from scipy.optimize import least_squares
 
-        unknowns = [self.unknowns[j] for j in free]
-        size = self.sizes[free]
+        size, lowest, highest = self.sizes[free], self.lowest[free], self.highest[free]
         begin = x[free] / size
 
         def whole(part: np.ndarray) -> np.ndarray:
             full = x.copy()
-            full[free] = np.clip(
-                part * size, [u.lowest for u in unknowns], [u.highest for u in unknowns]
-            )
+            full[free] = np.clip(part * size, lowest, highest)
             return full
 
         def derivatives(part: np.ndarray) -> np.ndarray:
@@ -421,15 +420,11 @@ class Search:
         def residuals(part: np.ndarray) -> np.ndarray:
             return np.concatenate([self.weighted(whole(part)), _ANCHOR * (part - begin)])
 
-        bounds = (
-            [u.lowest / s for u, s in zip(unknowns, size, strict=True)],
-            [u.highest / s for u, s in zip(unknowns, size, strict=True)],
-        )
         found = least_squares(
             residuals,
             begin,
             derivatives,
-            bounds,
+            (lowest / size, highest / size),
             x_scale='jac',
             ftol=tolerance,
             xtol=tolerance,

@@ -24,13 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_identification.estimation import (
-    Estimate,
-    Prior,
-    Problem,
-    Unknown,
-    estimate,
-)
+from longreach_identification.estimation import Estimate, Prior, Problem, Unknown, estimate
 from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_finite, check_recordings, require, signal
