@@ -23,7 +23,7 @@ from longreach_crane.parameters import ControllerParameters, CraneParameters, De
 from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
 
-# The crane for which C13R prints its matrices (table 1): the parameters that enter them.
+# The crane and the cycle for which C13R prints its matrices: the parameters that enter them.
 _C13R = {
     'car_mass': 10.0,
     'load_mass': 100.0,
@@ -32,8 +32,8 @@ _C13R = {
     'car_friction': 0.5,
     'load_friction': 0.001,
     'motor_rate': 4.0,
+    'sample_time': 0.01,
 }
-_C13R_SAMPLE_TIME = 0.01
 
 
 class ControllerMatrices(NamedTuple):
@@ -57,7 +57,7 @@ def printed_matrices(corrected: bool = True) -> ControllerMatrices:
     ``corrected`` sets M(4, 5), printed as 0, to T. As printed, the observer treats the angle as
     constant: the car misses set points by centimetres and the brake never closes.
     """
-    T = _C13R_SAMPLE_TIME
+    T = _C13R['sample_time']
     M = np.array(
         [
             [0.96, 0.0, 0.0, 0.0, 0.0],
@@ -215,9 +215,8 @@ def changes_from_c13r(
     crane: CraneParameters, sample_time: float
 ) -> dict[str, tuple[float, float]]:
     """Return {name: (value, value of C13R)} of all parameters that differ from C13R."""
-    values = {name: getattr(crane, name) for name in _C13R} | {'sample_time': sample_time}
-    usual = {**_C13R, 'sample_time': _C13R_SAMPLE_TIME}
-    return {name: (values[name], usual[name]) for name in usual if values[name] != usual[name]}
+    values = {**vars(crane), 'sample_time': sample_time}
+    return {name: (values[name], usual) for name, usual in _C13R.items() if values[name] != usual}
 
 
 def controller_matrices(

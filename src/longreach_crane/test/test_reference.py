@@ -335,10 +335,8 @@ def test_touch_between_two_samples_is_found_twice(side, depth, machinery):
         scenario = Scenario(duration=0.01, initial_state=InitialState(*start.tolist()))
         force = simulate(machinery, scenario).column('command')[0]
         function, times = plant.derivative(force, 0.0, False), np.linspace(0.0, 0.01, 2001)
-        path = solve_ivp(function, (0.0, 0.01), start, 'DOP853', times, rtol=1e-13, atol=1e-15).y[
-            1
-        ]
-        start[1] += side * (5.0 + depth - (side * path).max())
+        solution = solve_ivp(function, (0.0, 0.01), start, 'DOP853', times, rtol=1e-13, atol=1e-15)
+        start[1] += side * (5.0 + depth - (side * solution.y[1]).max())
     result = simulate(machinery, scenario)
     assert np.abs(result.column('car_position')).max() < 5.0
     assert result.events == ()
