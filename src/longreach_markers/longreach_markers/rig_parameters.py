@@ -33,12 +33,12 @@ LONGEST_LINE = 1e-3
 LEAST_MARKERS, _LEAST_HEIGHT = 3, 1e-3
 # Bounds in the image [px/s^2, px], from far below the noise to the largest sensors.
 _ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
-_PLACES, _LENGTHS = (-_FARTHEST, _FARTHEST), (0.0, _FARTHEST)
+PLACES, _LENGTHS = (-_FARTHEST, _FARTHEST), (0.0, _FARTHEST)
 _VARIANCES = -_LARGEST_VARIANCE, _LARGEST_VARIANCE
 _DELAYS, _LINES = (-LONGEST_DELAY, LONGEST_DELAY), (-LONGEST_LINE, LONGEST_LINE)
 
 
-def _bounded(
+def bounded(
     description: str,
     unit: str,
     bounds: tuple[float, float],
@@ -51,7 +51,7 @@ def _bounded(
 
 
 # Of a tracker that runs, too.
-_live = functools.partial(_bounded, read_only=False)
+_live = functools.partial(bounded, read_only=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +101,13 @@ class TrackingParameters(Parameters):
         _WINDOWS,
         0.1,
     )
-    hint: float = _bounded(
+    hint: float = bounded(
         'radius of the search for a lost marker where another camera expects it',
         'px',
         _WINDOWS,
         16.0,
     )
-    together: float = _bounded(
+    together: float = bounded(
         'largest distance in the plane between sightings of one marker by two cameras, when rings'
         ' in whole images are named',
         'm',
@@ -153,15 +153,15 @@ class MarkerOnRig(Parameters):
 
     name: str = quantity('name', '')
     radius: float = quantity('radius of the outer edge', 'm', above=0.0, at_most=100.0)
-    inner: float = _bounded('inner over outer radius; 0: a disc', '1', (0.0, 0.9), 0.5)
+    inner: float = bounded('inner over outer radius; 0: a disc', '1', (0.0, 0.9), 0.5)
     bright: bool = quantity(
         'whether ring or disc is brighter than its surroundings', default=False
     )
-    offset: float = _bounded(
-        'distance of its own plane from the plane, along the normal', 'm', _PLACES, 0.0
+    offset: float = bounded(
+        'distance of its own plane from the plane, along the normal', 'm', PLACES, 0.0
     )
-    position: tuple[float, ...] | None = _bounded(
-        'approximate position at the start, x y z in the world', 'm', _PLACES, None, length=3
+    position: tuple[float, ...] | None = bounded(
+        'approximate position at the start, x y z in the world', 'm', PLACES, None, length=3
     )
     left: tuple[float, ...] | None = quantity(
         'approximate centre u v and longer semi-axis in the first left image',
@@ -221,8 +221,8 @@ class MarkerOnBody(Parameters):
     """A marker of a rigid body."""
 
     name: str = quantity('name of a marker of the rig', '')
-    position: tuple[float, ...] = _bounded(
-        'position in the frame of the body', 'm', _PLACES, length=3
+    position: tuple[float, ...] = bounded(
+        'position in the frame of the body', 'm', PLACES, length=3
     )
 
 
@@ -234,7 +234,7 @@ class Body(Parameters):
     markers: tuple[MarkerOnBody, ...] = quantity(
         'three or more markers on it, not on one line', ''
     )
-    deviation: float = _bounded(
+    deviation: float = bounded(
         'standard deviation of the positions of its markers in its frame, in each direction',
         'm',
         (1e-06, 10.0),
@@ -277,11 +277,11 @@ class CameraEntry(Parameters):
     """A camera of a rig file."""
 
     calibration: str = quantity('calibration file, relative to the folder of this file', '')
-    position: tuple[float, ...] = _bounded(
-        'centre of the camera in the world', 'm', _PLACES, length=3
+    position: tuple[float, ...] = bounded(
+        'centre of the camera in the world', 'm', PLACES, length=3
     )
     orientation: tuple[float, ...] = quantity('quaternion x y z w of the optical frame', length=4)
-    covariance: tuple[float, ...] | None = _bounded(
+    covariance: tuple[float, ...] | None = bounded(
         'covariance, by rows, of rotation vector in the camera [rad] and position in the world'
         ' [m]',
         '',
@@ -289,20 +289,20 @@ class CameraEntry(Parameters):
         None,
         length=36,
     )
-    delay: float = _bounded(
+    delay: float = bounded(
         'time from the exposure to the stamp, subtracted from the stamps of its images',
         's',
         _DELAYS,
         0.0,
     )
-    line_time: float = _bounded(
+    line_time: float = bounded(
         'time between the exposures of successive rows of a rolling shutter; delay is that of the'
         ' middle row',
         's',
         _LINES,
         0.0,
     )
-    calibration_deviation: float = _bounded(
+    calibration_deviation: float = bounded(
         'standard deviation of a pixel from errors of the calibration, common to all images; the'
         ' uncertainty of rays that calibrate prints',
         'px',
@@ -316,13 +316,11 @@ class _PlaneEntry(Parameters):
     """The plane of a rig file."""
 
     normal: tuple[float, ...] = quantity('unit normal', length=3)
-    offset: float = _bounded(
-        'distance of the plane from the origin along the normal', 'm', _PLACES
+    offset: float = bounded('distance of the plane from the origin along the normal', 'm', PLACES)
+    centroid: tuple[float, ...] | None = bounded(
+        'point of the plane to which the covariance refers', 'm', PLACES, None, length=3
     )
-    centroid: tuple[float, ...] | None = _bounded(
-        'point of the plane to which the covariance refers', 'm', _PLACES, None, length=3
-    )
-    covariance: tuple[float, ...] | None = _bounded(
+    covariance: tuple[float, ...] | None = bounded(
         'covariance, by rows, of rotations about two axes in the plane [rad] and displacement'
         ' along the normal [m]',
         '',

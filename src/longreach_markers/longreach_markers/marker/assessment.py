@@ -140,12 +140,8 @@ def _status(
     blur = [math.sqrt(max(one, 0.0)) for one in eigenvalues(*measured.spread.tolist())]
     if blur[0] > limits.softest or blur[1] > limits.fastest:
         return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
-    if not explains(
-        fit,
-        noise,
-        limits,
-        limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained,
-    ):
+    share = limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained
+    if not explains(fit, noise, limits, share):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
     if fit.noise > max(given, limits.noisiest * contrast):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not only noise'

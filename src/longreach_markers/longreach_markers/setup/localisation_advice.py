@@ -120,9 +120,7 @@ def _is_consistent(problem: Problem) -> bool:
     if min(len(seen.indices) for seen in problem.seen) < 3:
         return False
     best, _ = best_fit(problem, _FEW_STARTS)
-    if best is None or best.freedom < 1:
-        return False
-    return not is_misfit(best.cost, best.freedom)
+    return best is not None and best.freedom > 0 and not is_misfit(best.cost, best.freedom)
 
 
 def _suspects(problem: Problem) -> list[str]:

@@ -15,9 +15,10 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import FIRST, MOST_CAMERAS, camera_names
+from longreach_markers.rig_parameters import PLACES, bounded
 
-# Larger coordinates are those of maps; no measurement is more accurate than the second value [m].
-_FARTHEST, _FINEST = 1e8, 1e-9
+# No measurement is more accurate [m].
+_FINEST = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,16 +26,15 @@ class CameraEntry(Parameters):
     """A camera to be localised."""
 
     calibration: str = quantity('calibration file, relative to the folder of this file', '')
-    position: tuple[float, ...] | None = quantity(
+    position: tuple[float, ...] | None = bounded(
         'approximate position in the world, x y z, to resolve an ambiguity',
         'm',
+        PLACES,
+        None,
         length=3,
-        at_least=-_FARTHEST,
-        at_most=_FARTHEST,
-        default=None,
     )
-    position_deviation: float = quantity(
-        'standard deviation of the position', 'm', at_least=_FINEST, at_most=1e3, default=0.3
+    position_deviation: float = bounded(
+        'standard deviation of the position', 'm', (_FINEST, 1e3), 0.3
     )
 
 
@@ -59,12 +59,8 @@ class ReferencePoint(Parameters):
     """A point with measured coordinates, and pixels by camera."""
 
     name: str = quantity('name', '')
-    position: tuple[float, ...] = quantity(
-        'x y z in the world', 'm', length=3, at_least=-_FARTHEST, at_most=_FARTHEST
-    )
-    deviation: float = quantity(
-        'standard deviation of each coordinate', 'm', at_least=_FINEST, at_most=10.0, default=0.01
-    )
+    position: tuple[float, ...] = bounded('x y z in the world', 'm', PLACES, length=3)
+    deviation: float = bounded('standard deviation of each coordinate', 'm', (_FINEST, 10.0), 0.01)
     left: tuple[float, ...] | None = quantity(
         'u v in the left image, including distortion', 'px', length=2, default=None
     )
@@ -82,9 +78,7 @@ class Distance(Parameters):
         'names of two points, or of a camera and a point', length=2
     )
     distance: float = quantity('distance', 'm', above=0.0, at_most=1e4)
-    deviation: float = quantity(
-        'standard deviation', 'm', at_least=_FINEST, at_most=10.0, default=0.005
-    )
+    deviation: float = bounded('standard deviation', 'm', (_FINEST, 10.0), 0.005)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,20 +88,18 @@ class Reference(Parameters):
     cameras: CameraPair = quantity('cameras', '')
     points: tuple[ReferencePoint, ...] = quantity('reference points', '')
     distances: tuple[Distance, ...] = quantity('measured distances', '', default=())
-    pixel_deviation: float = quantity(
+    pixel_deviation: float = bounded(
         'standard deviation of a pixel coordinate; 0.3 to 1 if read by eye',
         'px',
-        at_least=1e-6,
-        at_most=100.0,
-        default=0.05,
+        (1e-6, 100.0),
+        0.05,
     )
-    tip: tuple[float, ...] = quantity(
+    tip: tuple[float, ...] = bounded(
         'position at which the error of a marker is predicted, x y z',
         'm',
+        PLACES,
+        (25.1, 0.0, 1.7),
         length=3,
-        at_least=-_FARTHEST,
-        at_most=_FARTHEST,
-        default=(25.1, 0.0, 1.7),
         source='tip of longreach_boom/config/boom.yaml, pose site',
     )
 

@@ -121,7 +121,6 @@ class Association:
         Return possible assignments of ellipses to markers (-1: none), the likeliest first.
 
         All that are nearly as likely, and whether these are all, or too many to compare.
-        Neighbours move alike while hidden, so their relative positions contribute to the cost.
         """
         alone = [self._alone(name, own) for name, own in zip(names, ellipses, strict=True)]
         rest = sum(float(own.min()) for own in alone)

@@ -189,9 +189,7 @@ def _systematic(rig: Rig, located: list[_Located]) -> np.ndarray:
     """
     Return the covariance (3n, 3n) of positions from errors common to all images [m^2].
 
-    Positions are taken as if both cameras had pixels of equal variance; what the stated covariance
-    of a position has beyond that, such as the errors of calibrations, is added twice, as
-    independent of the other markers and as common to them.
+    As if both cameras had pixels of equal variance; what is stated beyond that is added twice.
     """
     plane = np.zeros((3, 3)) if rig.plane.covariance is None else rig.plane.covariance
     causes = block_diag(pose_covariances(rig), plane)

@@ -82,19 +82,15 @@ class Follower:
     def update(self, images: ImageSet) -> RigFrame:
         """Track the markers in the next images; stamps are without the rig's ``delays``."""
         times = images.times
-        new = [
-            name
-            for name in times
-            if not self.tracker.trackers[name].tracks
-            and times[name] - self._searched[name] > _AGAIN
-        ]
+        new = {
+            name: time
+            for name, time in times.items()
+            if not self.tracker.trackers[name].tracks and time - self._searched[name] > _AGAIN
+        }
         if new:
-            self._searched.update({name: times[name] for name in new})
+            self._searched.update(new)
             try:
-                self.tracker.start(
-                    {name: images.images[name] for name in new},
-                    {name: times[name] for name in new},
-                )
+                self.tracker.start({name: images.images[name] for name in new}, new)
                 self.problem = '; '.join(self.tracker.missing.values())
             except LongreachError as error:
                 self.problem = str(error)

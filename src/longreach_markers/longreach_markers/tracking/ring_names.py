@@ -32,7 +32,7 @@ def name_markers(
     appearances: Mapping[str, Appearance],
     found: Mapping[str, Sequence[Observation]],
     markers: Sequence[MarkerOnRig],
-    together: float = 0.5,
+    together: float,
 ) -> Named:
     """
     Assign names to the rings found in whole images.
