@@ -305,11 +305,6 @@ class Page:
         widget.visible = False
         self._discarded.append((time.monotonic(), widget))
 
-    def _clear(self, now: float) -> None:
-        """Remove what was hidden some time ago."""
-        while self._discarded and now - self._discarded[0][0] > _DISCARD:
-            self._discarded.popleft()[1].remove()
-
     def _lines(self, chart: Chart, world: World) -> tuple[np.ndarray, ...]:
         """Return times and lines of a chart: its signals, those of the ghost, events."""
         worlds = [world] if self._ghost is None else [world, self._ghost]
@@ -427,7 +422,8 @@ class Page:
 
     def show_charts(self, world: World, now: float, ghost: World | None = None) -> None:
         """Show the latest values of the charts' signals."""
-        self._clear(now)
+        while self._discarded and now - self._discarded[0][0] > _DISCARD:
+            self._discarded.popleft()[1].remove()
         self._ghost = ghost
         signals = world.signals()
         if signals != self._options:

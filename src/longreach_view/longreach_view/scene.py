@@ -264,11 +264,7 @@ class _MachineScene:
         return found | ({machine.estimate_frame} if machine.estimates else set())
 
     def draw_cameras(self, machine: Machine, paths: Mapping[str, str]) -> list[str]:
-        """
-        Show cameras as pyramids of their fields of view, once pose and lens are known.
-
-        Return the names of those that are new or have moved.
-        """
+        """Show cameras with pose and lens by pyramids; return the names of new and moved ones."""
         moved = []
         for name, mounting in machine.mountings.items():
             lens = machine.lenses.get(name)
@@ -427,12 +423,11 @@ class Scene:
                 other.clear()
             shown.build(machine.robot)
             changed = True
-        if machine.robot is not None and shown.paths:
+        if machine.robot is not None:
             changed |= shown.place(machine.robot, machine.positions)
+            shown.move(machine.robot, machine.positions)
         if changed:
             self._arrange()
-        if machine.robot is not None:
-            shown.move(machine.robot, machine.positions)
         shown.mark_stale(note)
         # Before its first sample, as after a jump in a recording, it is not where it was.
         begun = bool(machine.positions) or not shown.placed
@@ -487,11 +482,7 @@ class Scene:
             self.look(client)
 
     def fit_pages(self) -> None:
-        """
-        Let pages look anew, unless moved by hand.
-
-        Where the picture changed its size, or a machine moved out of it.
-        """
+        """Let pages look anew whose size or machines' room changed, unless moved by hand."""
         for machine in self._machines.values():
             machine.follow()
         self._aim()

@@ -29,8 +29,7 @@ _LATE = 0.5
 _SPEED_WINDOW = 2.0
 # Values of a signal that are kept live: the most seconds of a chart, 60, at 1000 Hz.
 _CAPACITY = 60_000
-# Flags of messages that are shown large.
-# Each with what is said when it becomes true.
+# Flags of messages, each with what is said when it becomes true.
 _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
 _TRACK, _EVENTS = 300, 100
 # Of topics that are not plotted, names of numbers are looked for this often [s].

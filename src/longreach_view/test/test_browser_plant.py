@@ -35,6 +35,7 @@ class Crane:
         )
         self.ending.callback(self.view.close)
         self.tab = Tab(chromium, self.view)
+        self.until = self.tab.until
         resources.callback(self.tab.page.close)
 
     @property
@@ -43,9 +44,6 @@ class Crane:
 
     def click(self, name):
         self.tab.page.get_by_role('button', name=name, exact=True).click()
-
-    def until(self, condition, what):
-        self.tab.until(condition, what)
 
 
 def scenario():
