@@ -124,13 +124,8 @@ def test_a_camera_that_was_bumped_is_named() -> None:
     assert one.reason.startswith('the ray of the camera top misses the others by ')
 
 
-@pytest.fixture(scope='module')
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a rig of three cameras, a path, and pictures of it."""
-    return make_scene(tmp_path_factory.mktemp('three'), rig_of_three())
-
-
-def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: Path) -> None:
+def test_track_writes_the_columns_of_each_camera(capsys, tmp_path: Path) -> None:
+    scene = make_scene(tmp_path, rig_of_three())
     sources = [scene / 'seen' / name for name in THREE]
     words = ('track', *sources, '--config', scene / 'rig.yaml', '--out', tmp_path)
     told = printed(capsys, *words, '--truth', scene / 'path.csv')

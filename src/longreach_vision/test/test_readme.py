@@ -60,9 +60,10 @@ def test_every_module_is_named() -> None:
     assert not missing, f'README lacks {sorted(missing)}'
 
 
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace in which pictures of the boom's markers at rest were rendered."""
+def test_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a workspace with pictures of the boom's markers at rest."""
     config = tmp_path / 'src/longreach_vision/config'
     shutil.copytree(PACKAGE / 'config', config)
     rig = load_rig(config / 'rig_boom.yaml').scaled(0.5)
@@ -72,17 +73,12 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     simulators, out = simulators_of(rig, CameraLook(clutter=0)), tmp_path / 'out/pictures'
     render_sequence(simulators, still, np.arange(2) / 15.0, out)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_examples_run(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r'^```python\n(.*?)^```', README, re.MULTILINE | re.DOTALL)
     one_marker, all_markers = (compile(block, 'README', 'exec') for block in blocks)
     exec(one_marker, {'__name__': '__main__'})
     assert capsys.readouterr().out.startswith('TRACKED [')
     exec(all_markers, {'__name__': '__main__'})
     lines = capsys.readouterr().out.splitlines()
-    rig = load_rig(workspace / 'src/longreach_vision/config/rig_boom.yaml')
     assert [line.split()[1] for line in lines] == 2 * list(rig.names)
     for line, marker in zip(lines, 2 * rig.markers, strict=True):
         in_plane, triangulated = (

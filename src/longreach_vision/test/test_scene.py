@@ -34,8 +34,6 @@ MS = 1_000_000  # [ns]
     ('text', 'match'),
     [
         ('blur: -1', r'blur = -1, allowed: \[0, 10\] px'),
-        ('blurr: 1', 'blurr is unknown, allowed here: exposure'),
-        ('occluders: [{start: [0, 0], end: [1], width: 2}]', 'end has 1 values, allowed: 2'),
         ('occluders: [{start: [0, 0], end: [0, 0], width: 1}]', 'start and end are both'),
     ],
 )

@@ -287,11 +287,7 @@ def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -
 
 
 def _centres(rig: Rig, path: MarkerPath) -> tuple[MarkerPath, list[str]]:
-    """
-    Return the path of the markers' centres, and the markers of which the given one is that.
-
-    The others have positions in the plane, as the distance from it shows.
-    """
+    """Return the path of the markers' centres, and the markers of which the given one is that."""
     included = []
     for marker in rig.markers:
         if _is_centre(rig, marker, path):

@@ -218,6 +218,7 @@ class _Observed:
         first, *others = self._cameras
         stamps: dict[str, int | None] = {first: stamp}
         for name in others:
+            # Only the largest difference of the stamps of a set is recorded.
             near = (stamp + apart,) * 2 if len(others) == 1 else (stamp - apart, stamp + apart)
             stamps[name] = self._only_one(name, *sorted(near))
         found: list[dict[str, Any] | None] = []
@@ -227,11 +228,7 @@ class _Observed:
         return found
 
     def _only_one(self, camera: str, first: int, last: int) -> int | None:
-        """
-        Return the stamp of a camera's image between two times [ns]; None if unclear.
-
-        Only the largest difference of the stamps of a set is recorded.
-        """
+        """Return the stamp of a camera's image between two times [ns]; None if unclear."""
         stamps = self._stamps[camera]
         begin = bisect.bisect_left(stamps, first - _ROUNDED)
         end = bisect.bisect_right(stamps, last + _ROUNDED)
