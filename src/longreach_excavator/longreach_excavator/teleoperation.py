@@ -189,28 +189,21 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
         self, rates: Sequence[float], measured: Measurement, state: OperatorState
     ) -> tuple[float, ...]:
         """Return the spool positions for rates of theta_2..4 [rad/s]; 0 closes the valve."""
-        levers = self.excavator.linkage().levers(measured.angles).tolist()
-        openings = []
-        for k, cylinder in enumerate(self.excavator.cylinders):
+        e, openings = self.excavator, []
+        levers = e.linkage().levers(measured.angles).tolist()
+        for k, cylinder in enumerate(e.cylinders):
             rate = rates[k]
             if rate:
                 rate += self.parameters.feedback * (rate - float(measured.rates[k]))
-            openings.append(
-                opening_for_velocity(
-                    levers[k] * rate, state.memory[k], cylinder, self.excavator.oil
-                )
-            )
+            velocity = levers[k] * rate
+            openings.append(opening_for_velocity(velocity, state.memory[k], cylinder, e.oil))
         return self._spools(openings)
 
     def observe(self, state: OperatorState, measured: Measurement) -> tuple[float, ...]:
         """Return the filtered forces of the cylinders [N]."""
-        pairs = zip(
-            self.excavator.cylinders,
-            measured.head_pressures.tolist(),
-            measured.rod_pressures.tolist(),
-            strict=True,
-        )
-        present = [p1 * c.head_area - p2 * c.rod_area for c, p1, p2 in pairs]
+        heads, rods = measured.head_pressures.tolist(), measured.rod_pressures.tolist()
+        parts = zip(self.excavator.cylinders, heads, rods, strict=True)
+        present = [p1 * c.head_area - p2 * c.rod_area for c, p1, p2 in parts]
         passed = measured.time - state.time
         if not state.memory or passed <= 0.0:
             return tuple(present)

@@ -47,11 +47,7 @@ class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters,
     )
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
     publish_rate: float = quantity(
-        'samples per second of simulation',
-        'Hz',
-        above=0.0,
-        at_most=1e5,
-        default=1.0 / SAMPLE_TIME,
+        'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=1.0 / SAMPLE_TIME
     )
 
 
