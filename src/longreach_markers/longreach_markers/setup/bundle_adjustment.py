@@ -279,13 +279,13 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
 
 def _triples(points: np.ndarray) -> list[list[int]]:
     """Return the triples of points that span the largest triangles."""
-    every = list(itertools.combinations(range(len(points)), 3))
-    areas = [
-        float(np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a])))
-        for a, b, c in every
-    ]
-    order = sorted(range(len(every)), key=lambda k: -areas[k])
-    return [list(every[k]) for k in order[:_TRIPLES]]
+
+    def area(triple: Iterable[int]) -> float:
+        a, b, c = points[list(triple)]
+        return float(np.linalg.norm(np.cross(b - a, c - a)))
+
+    largest = sorted(itertools.combinations(range(len(points)), 3), key=area, reverse=True)
+    return [list(triple) for triple in largest[:_TRIPLES]]
 
 
 def _minima(problem: Problem, c: int, starts: int) -> list[Fit]:
