@@ -18,7 +18,5 @@ setup(
     description='Parameters of machines from recordings, with standard errors.',
     license='Apache-2.0',
     extras_require={'test': ['pytest']},
-    entry_points={
-        'longreach.commands': ['identify = longreach_identification.commands'],
-    },
+    entry_points={'longreach.commands': ['identify = longreach_identification.commands']},
 )

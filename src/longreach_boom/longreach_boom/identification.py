@@ -263,10 +263,7 @@ class BoomIdentification(LoadExperiments):
         return tuple(found)
 
     def possible(
-        self,
-        machine: BoomParameters,
-        poses: Sequence[tuple[float, ...]],
-        masses: Sequence[float],
+        self, machine: BoomParameters, poses: Sequence[tuple[float, ...]], masses: Sequence[float]
     ) -> dict[str, tuple[Scenario, Recording]]:
         """Return possible releases, by default in poses of the file and drawn ones."""
         chosen = poses or [

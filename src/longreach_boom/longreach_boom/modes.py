@@ -108,10 +108,7 @@ def natural_modes(
 
 
 def held_modes(
-    boom: BoomParameters,
-    angles: np.ndarray,
-    loads: tuple[Load, ...],
-    sliding: Sequence[bool],
+    boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...], sliding: Sequence[bool]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return frequencies [Hz] and damping ratios when only the ``sliding`` pistons move."""
     rest = equilibrium(boom, angles, loads)
@@ -145,12 +142,7 @@ def chain_beams(
 def chain_base(truck: TruckParameters) -> ChainBase:
     """Return the truck as finite elements take it."""
     return ChainBase(
-        truck.x,
-        truck.z,
-        truck.mass,
-        truck.inertia,
-        truck.heave_stiffness,
-        truck.pitch_stiffness,
+        truck.x, truck.z, truck.mass, truck.inertia, truck.heave_stiffness, truck.pitch_stiffness
     )
 
 

@@ -82,9 +82,7 @@ def strains(boom: BoomParameters, state: BoomState, friction: bool = True) -> np
 
 
 @functools.lru_cache(maxsize=64)
-def _gauges(
-    boom: BoomParameters,
-) -> tuple[tuple[tuple[float], ...], np.ndarray, np.ndarray]:
+def _gauges(boom: BoomParameters) -> tuple[tuple[tuple[float], ...], np.ndarray, np.ndarray]:
     """Return positions [m], gains [m] and biases of the gauges."""
     gauges = [beam.strain_gauge for beam in boom.beams]
     gains, biases = (np.array([getattr(g, name) for g in gauges]) for name in ('gain', 'bias'))

@@ -72,13 +72,7 @@ class Horizon(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        A: np.ndarray,
-        B: np.ndarray,
-        Q: np.ndarray,
-        R: np.ndarray,
-        P: np.ndarray,
-        steps: int,
+        cls, A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, P: np.ndarray, steps: int
     ) -> Horizon:
         """Return the horizon of x_(k+1) = A x_k + B u_k (Rawlings, Mayne, Diehl 2017, 1.3)."""
         n, m = B.shape

@@ -196,10 +196,7 @@ def _description(model: FmuModel, guid: str) -> Iterator[str]:
     kinds = _variables(model, parameters)
     for reference, (variable, kind, real) in enumerate(kinds):
         head = _attributes(
-            name=variable.name,
-            valueReference=reference,
-            description=variable.description,
-            **kind,
+            name=variable.name, valueReference=reference, description=variable.description, **kind
         )
         shown_unit = {} if variable.unit == '1' else {'unit': variable.unit}
         inner = _attributes(**shown_unit, **real)

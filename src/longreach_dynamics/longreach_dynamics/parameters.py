@@ -121,11 +121,7 @@ def quantity(
 
 
 def choice(
-    description: str,
-    choices: Sequence[str],
-    *,
-    default: Any = dataclasses.MISSING,
-    **rule: Any,
+    description: str, choices: Sequence[str], *, default: Any = dataclasses.MISSING, **rule: Any
 ) -> Any:
     """Declare a field whose value is one of a few texts; the rest as of :func:`quantity`."""
     return quantity(description, '', default=default, choices=tuple(choices), **rule)
@@ -360,11 +356,7 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
         raise InputError(f'{path}: {error}' if path else str(error)) from error
 
 
-def load(
-    cls: type[T],
-    file: str | Path,
-    check: Callable[[T], object] | None = None,
-) -> T:
+def load(cls: type[T], file: str | Path, check: Callable[[T], object] | None = None) -> T:
     """
     Build a parameter object from a YAML file.
 

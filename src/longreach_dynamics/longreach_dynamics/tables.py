@@ -75,11 +75,7 @@ def read_table(
 
 
 def _read(
-    path: Path,
-    stream: TextIO,
-    time: str | None,
-    wanted: Container[str] | None,
-    gaps: bool,
+    path: Path, stream: TextIO, time: str | None, wanted: Container[str] | None, gaps: bool
 ) -> tuple[list[str], array[float], array[int]]:
     """Return names, numbers row by row, and the line of each row; for arguments see read_table."""
     lines = array('Q')

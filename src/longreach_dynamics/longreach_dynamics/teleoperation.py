@@ -70,11 +70,7 @@ class SticksParameters(Parameters):
     dead_zone: float = quantity(
         'deflection below which a stick counts as centred', at_least=0.0, at_most=0.9
     )
-    expo: float = quantity(
-        'shape of the curve: 0 linear, 1 cubic',
-        at_least=0.0,
-        at_most=1.0,
-    )
+    expo: float = quantity('shape of the curve: 0 linear, 1 cubic', at_least=0.0, at_most=1.0)
     deadman: int | None = quantity(
         'index of the button that must be held down; none: no such button',
         '',

@@ -215,11 +215,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         return state._replace(memory=self.initial_memory(here), trajectory=late)
 
     def follow(
-        self,
-        state: FollowerState,
-        order: Order,
-        time: float,
-        tolerance: float | np.ndarray = PATH,
+        self, state: FollowerState, order: Order, time: float, tolerance: float | np.ndarray = PATH
     ) -> FollowerState:
         """
         Return the state with a trajectory sent by hand, which takes over at once.

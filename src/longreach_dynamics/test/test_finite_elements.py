@@ -315,8 +315,7 @@ def heavy_frequencies(load: float, count: int, hinged: bool) -> np.ndarray:
 
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
-    ('load', 'hinged'),
-    [(-10.0, False), (20.0, True), (-7.0, False), (1.0, False), (30.0, False)],
+    ('load', 'hinged'), [(-10.0, False), (20.0, True), (-7.0, False), (1.0, False), (30.0, False)]
 )
 def test_vertical_beam_under_its_weight(load: float, hinged: bool) -> None:
     beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN if load > 0.0 else UP)

@@ -223,10 +223,7 @@ def test_python_calls_what_a_kernel_calls(
     ids=['flipped', 'empty', 'random'],
 )
 def test_a_damaged_cache_is_compiled_again_and_overwritten(
-    package: Path,
-    run: Callable[[Path], Outcome],
-    ending: str,
-    damage: Callable[[bytes], bytes],
+    package: Path, run: Callable[[Path], Outcome], ending: str, damage: Callable[[bytes], bytes]
 ) -> None:
     assert run(package) == (7.0, 0, 1, 1)
     (file,) = (package / '__pycache__').glob(f'*.{ending}')

@@ -26,8 +26,7 @@ def test_a_step_has_the_time_that_one_would_write(time: float, step: float, coun
 
 
 @pytest.mark.parametrize(
-    ('time', 'nearest'),
-    [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001')],
+    ('time', 'nearest'), [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001')]
 )
 def test_times_between_steps_are_refused(time: float, nearest: str) -> None:
     message = rf'^release = {time:g} s, allowed: whole steps of 0\.001 s.* {nearest} s$'

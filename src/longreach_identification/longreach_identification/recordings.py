@@ -168,9 +168,7 @@ def signal(times: np.ndarray, values: np.ndarray) -> Signal:
 
 
 def require(
-    recording: Recording,
-    needed: Sequence[Sequence[str]],
-    signals: Sequence[MeasuredSignal],
+    recording: Recording, needed: Sequence[Sequence[str]], signals: Sequence[MeasuredSignal]
 ) -> list[str]:
     """
     Return the patterns of needed signals; InputError says which are missing and what would help.

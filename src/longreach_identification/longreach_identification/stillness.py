@@ -65,10 +65,7 @@ class StillStretch(NamedTuple):
 
 
 def find_still(
-    recording: Recording,
-    motions: Mapping[str, Motion],
-    shortest: float = 5.0,
-    window: float = 2.5,
+    recording: Recording, motions: Mapping[str, Motion], shortest: float = 5.0, window: float = 2.5
 ) -> tuple[list[StillStretch], list[str]]:
     """
     Find the stretches of at least ``shortest`` [s] in which all motions are still.

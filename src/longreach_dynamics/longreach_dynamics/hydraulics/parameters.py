@@ -123,10 +123,7 @@ class ReliefParameters(Parameters):
         'pressure above which that of the rod side opens', 'Pa', at_least=1e5, at_most=1e8
     )
     override: float = quantity(
-        'pressure above the setting at which they are fully open',
-        'Pa',
-        at_least=1e5,
-        at_most=1e8,
+        'pressure above the setting at which they are fully open', 'Pa', at_least=1e5, at_most=1e8
     )
     area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
 
@@ -194,10 +191,7 @@ class CounterbalanceParameters(Parameters):
         'effect of the pilot pressure over that of the load pressure', at_least=0.0, at_most=20.0
     )
     override: float = quantity(
-        'pressure beyond the setting at which they are fully open',
-        'Pa',
-        at_least=1e5,
-        at_most=1e8,
+        'pressure beyond the setting at which they are fully open', 'Pa', at_least=1e5, at_most=1e8
     )
     area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
     head: float | None = quantity(
