@@ -135,34 +135,6 @@ def release(
     return Outcome(table[:, 0], table[:, 1:3], seconds, freedoms, float(frequencies[0]))
 
 
-def natural_frequencies(
-    parameters: BoomParameters, pistons: Pistons, elements_per_beam: int, count: int
-) -> np.ndarray:
-    """Return the lowest frequencies about the equilibrium without load, undamped [Hz]."""
-    boom = _assemble(parameters, pistons, elements_per_beam)
-    _solve_static(boom)
-    return _linearise(boom)[0][:count]
-
-
-def static_tip(parameters: BoomParameters, pistons: Pistons, elements_per_beam: int) -> np.ndarray:
-    """Return the tip in static equilibrium with the load, shape (2,), x and z [m]."""
-    boom = _assemble(parameters, pistons, elements_per_beam)
-    _solve_static(boom)
-    return _coordinates(boom, boom.tip)[:2]
-
-
-def step_rows(parameters: BoomParameters, pistons: Pistons, duration: float) -> list[Row]:
-    """Release with one mesh; errors of the tip [m] against a much finer step."""
-    exact = release(parameters, pistons, STEPS_MESH, REFERENCE_STEP, duration, 1e-8)
-    return [_row(parameters, pistons, STEPS_MESH, step, exact) for step in STEPS]
-
-
-def mesh_rows(parameters: BoomParameters, pistons: Pistons, duration: float) -> list[Row]:
-    """Release at one step; errors of the tip [m] against a much finer mesh."""
-    exact = release(parameters, pistons, REFERENCE_MESH, BEST_STEP, duration)
-    return [_row(parameters, pistons, mesh, BEST_STEP, exact) for mesh in MESHES]
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Print how error and time depend on mesh and step, and return the exit code."""
     parser = argparse.ArgumentParser(
@@ -176,14 +148,21 @@ def main(arguments: list[str] | None = None) -> int:
     print(machine_line())
     try:
         for pistons in kinds:
-            x, z = static_tip(parameters, pistons, MESHES[-1])
-            f1, f2 = natural_frequencies(parameters, pistons, MESHES[-1], 2)
+            boom = _assemble(parameters, pistons, MESHES[-1])
+            _solve_static(boom)
+            x, z = _coordinates(boom, boom.tip)[:2]
+            f1, f2 = _linearise(boom)[0][:2]
             print(
                 f'\n{pistons}: tip ({x:.4f}, {z:.4f}) m with load, '
                 f'f1 = {f1:.4f} Hz and f2 = {f2:.4f} Hz without'
             )
-            print(format_rows(step_rows(parameters, pistons, duration)))
-            print(format_rows(mesh_rows(parameters, pistons, duration)), flush=True)
+            # Errors of the tip [m] against a much finer step, and against a much finer mesh.
+            exact = release(parameters, pistons, STEPS_MESH, REFERENCE_STEP, duration, 1e-8)
+            rows = [_row(parameters, pistons, STEPS_MESH, step, exact) for step in STEPS]
+            print(format_rows(rows))
+            exact = release(parameters, pistons, REFERENCE_MESH, BEST_STEP, duration)
+            rows = [_row(parameters, pistons, mesh, BEST_STEP, exact) for mesh in MESHES]
+            print(format_rows(rows), flush=True)
     except BenchmarkError as error:
         print(f'bench: {error}', file=sys.stderr)
         return 1

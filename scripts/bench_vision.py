@@ -181,18 +181,14 @@ def most_likely(ellipses: np.ndarray, window: Window) -> np.ndarray | None:
     return np.array(ellipses[best, :2]) if max(away[best], size[best]) <= 1.0 else None
 
 
-def tag_texture(dark: float, bright: float) -> np.ndarray:
-    """Return the cells of the first tag of the family 36h11, without its bright border."""
-    dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
-    cells = cv2.aruco.generateImageMarker(dictionary, 0, TAG_CELLS)
-    return np.where(cells > 0, bright, dark)
-
-
 def with_tag(scene: Any, evaluation: Any) -> Any:
     """Return a scene with a tag instead of the marker, on a card with a bright border."""
     dark, bright = sorted((scene.background, scene.marker))
     card = scene.card and evaluation.Card(max(scene.card.size, 1.6), 'square')
-    texture = tag_texture(dark, bright)
+    # The first tag of the family, without its bright border.
+    dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
+    cells = cv2.aruco.generateImageMarker(dictionary, 0, TAG_CELLS)
+    texture = np.where(cells > 0, bright, dark)
     return scene.changed(texture=texture, background=bright, marker=dark, inner=0.0, card=card)
 
 
