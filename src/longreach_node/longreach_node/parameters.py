@@ -118,12 +118,10 @@ def _ranges(rule: Rule, kind: type) -> dict[str, list[Any]]:
 
 
 class _Changes:
-    """
-    Changes at run time: checked together, refused with the text that a start would give.
+    """Changes at run time: checked together, refused with the text that a start would give."""
 
-    rclpy would answer first, with texts of its own, for a type, a range or a read-only parameter:
-    its two public methods, which its parameter services call, are therefore wrapped.
-    """
+    # rclpy would answer first, with its own texts, for a type, a range or a read-only field: its
+    # two public methods, which its parameter services call, are therefore wrapped.
 
     def __init__(self, node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
         self._values: Any = values
