@@ -179,7 +179,7 @@ def test_links_follow_their_model() -> None:
 
 
 def test_derivatives_of_the_crane_are_exact() -> None:
-    """At rest the linear model is that of C13R, which is written down."""
+    """At rest the linear model is that of C13R, and sampled it is exact for a held input."""
     crane = load_machinery().crane
     p = Constants.of(crane)
     model = smooth_crane(np.zeros(5), Inputs(0.0, 0.0, p.d_c, FREE), p)
@@ -188,6 +188,10 @@ def test_derivatives_of_the_crane_are_exact() -> None:
     assert pytest.approx(A, rel=1e-9, abs=1e-12) == found.A
     assert pytest.approx(np.column_stack([b, e]), rel=1e-9, abs=1e-12) == found.B
     assert found.error < 1e-6
+    # The first-order lag of the crane's motor is known.
+    A, B = found.discretize(0.1)
+    assert A[0, 0] == pytest.approx(math.exp(-0.1 * crane.motor_rate))
+    assert B[0, 0] == pytest.approx(1.0 - math.exp(-0.1 * crane.motor_rate))
 
 
 @pytest.mark.parametrize(
@@ -537,16 +541,6 @@ def test_a_figure_of_too_many_curves_is_refused(tmp_path: Path, capsys: Any) -> 
     wanted = '--plot with 228 curves (6 inputs, 38 outputs), allowed: up to 16; choose'
     assert wanted in capsys.readouterr().err
     assert not file.exists()
-
-
-def test_sampled_model_equals_the_exact_solution() -> None:
-    """Of a held input; the first-order lag of the crane's motor is known."""
-    crane = load_machinery().crane
-    p = Constants.of(crane)
-    model = linearize(smooth_crane(np.zeros(5), Inputs(0.0, 0.0, p.d_c, FREE), p))
-    A, B = model.discretize(0.1)
-    assert A[0, 0] == pytest.approx(math.exp(-0.1 * crane.motor_rate))
-    assert B[0, 0] == pytest.approx(1.0 - math.exp(-0.1 * crane.motor_rate))
 
 
 def test_the_package_control_takes_the_model() -> None:

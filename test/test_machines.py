@@ -228,11 +228,7 @@ def column_table(columns: Columns) -> str:
 
 
 def table(*classes: type[Parameters], without: Iterable[type[Parameters]] = ()) -> str:
-    """
-    Return parameters of nodes as a table in Markdown, for a README.
-
-    A row that classes share stands once, one that stands alike in those of ``without`` not at all.
-    """
+    """Return parameters of nodes as a table in Markdown, each row once, but those ``without``."""
     rows = dict.fromkeys(row for cls in classes for row in _parameter_rows(cls))
     for row in (row for cls in without for row in _parameter_rows(cls)):
         rows.pop(row, None)

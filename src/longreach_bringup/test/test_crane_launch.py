@@ -113,10 +113,6 @@ def test_played_sensors_give_the_recorded_commands(directory, short_bag):
         assert replayed[f'/crane/{name}'] == first[f'/crane/{name}'], name
 
 
-def status_of(b, statuses, set_point):
-    b.until(lambda: statuses and statuses[-1].set_point == set_point, f'set point {set_point} m')
-
-
 @pytest.mark.slow
 def test_a_killed_controller_is_replaced_while_the_crane_stands(directory):
     with launch('crane', directory, 'scenario:=task_c', 'record:=killed') as running, bench() as b:
@@ -133,7 +129,7 @@ def test_a_killed_controller_is_replaced_while_the_crane_stands(directory):
         # It hears what it is told, and the plant listens to it.
         done = longreach('crane', 'set-point', '-1.0')
         assert (done.returncode, done.stderr) == (0, '')
-        status_of(b, statuses, -1.0)
+        b.until(lambda: statuses and statuses[-1].set_point == -1.0, 'set point -1 m')
         b.until(lambda: statuses[-1].car_velocity < -0.05, 'a car on its way back')
         assert not statuses[-1].emergency_mode
         running.process.send_signal(signal.SIGINT)
