@@ -186,7 +186,7 @@ def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Predict
     doubt = _unit_doubt(problem, predictor.state)
     found = [doubt] if doubt else []
     if math.isnan(tip.error):
-        if predictor.is_seen(tip.point):
+        if predictor.seen(tip.point):
             found.append(
                 'one camera sees the tip and no plane is known: mark three or more points with'
                 ' in_plane: true'

@@ -58,7 +58,7 @@ class Predictor:
 
     def at(self, point: np.ndarray) -> Prediction:
         """Return the prediction at a point (3,) of the world [m]."""
-        seen = self._seen(point)
+        seen = self.seen(point)
         in_plane = {}
         if self.plane is not None:
             in_plane = {
@@ -76,7 +76,7 @@ class Predictor:
 
     def _of_movement(self, start: np.ndarray, end: np.ndarray, along: np.ndarray) -> float:
         """Return the standard deviation of a movement, from poses and plane [m]."""
-        ends = [self._seen(point) for point in (start, end)]
+        ends = [self.seen(point) for point in (start, end)]
         both = ends[0].keys() & ends[1].keys()
         if self.plane is not None:
             kinds = [[self._in_plane(c, self.plane, p) for p in (start, end)] for c in both]
@@ -89,11 +89,7 @@ class Predictor:
             (math.sqrt(float(one @ self.covariance @ one)) for one in changes), default=math.nan
         )
 
-    def is_seen(self, point: np.ndarray) -> bool:
-        """Return whether at least one camera sees a point (3,) of the world [m]."""
-        return bool(self._seen(point))
-
-    def _seen(self, point: np.ndarray) -> dict[int, np.ndarray]:
+    def seen(self, point: np.ndarray) -> dict[int, np.ndarray]:
         """Return the Jacobians (2, 9) of a point's pixels, for the cameras that see it."""
         found = {}
         for c, (camera, pose) in enumerate(
