@@ -126,9 +126,7 @@ def configure_setup(commands: Any) -> None:
     marker.add_argument(
         '--diameter', required=True, type=positive, help='diameter of the outer edge [m]'
     )
-    marker.add_argument(
-        '--inner', type=positive, default=None, help='inner over outer diameter (default: 0.5)'
-    )
+    marker.add_argument('--inner', type=positive, help='inner over outer diameter (default: 0.5)')
     marker.add_argument('--disc', action='store_true', help='no inner edge')
     marker.add_argument('--bright', action='store_true', help='bright on dark')
     marker.add_argument(

@@ -31,7 +31,7 @@ from longreach_tools.bag import (
 )
 from longreach_tools.output import writing_directory
 from longreach_vision.io.messages import BODY, CAMERAS, ESTIMATES, OBSERVATIONS, Messages
-from longreach_vision.io.track_table import Tracks, columns_of, message_row
+from longreach_vision.io.track_table import Tracks, message_row
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'
@@ -174,7 +174,6 @@ def read_tracks(
         stamp, gap = _nanoseconds(message), float(message.stamp_gap)
         found = {one.name: one for one in message.estimates}
         rows.append(message_row(stamp * 1e-9, gap, names, found, seen.of(stamp, gap)))
-    table = np.array(rows).reshape(len(rows), len(columns_of(names, cameras)))
     reasons = {
         name: [
             ''.join(one.reason for one in message.estimates if one.name == name)
@@ -182,7 +181,7 @@ def read_tracks(
         ]
         for name in names
     }
-    return Tracks(names, tuple(cameras), table, reasons)
+    return Tracks(names, tuple(cameras), np.array(rows), reasons)
 
 
 def _other_cameras(bag: str | Path, what: str, cameras: Sequence[str]) -> InputError:

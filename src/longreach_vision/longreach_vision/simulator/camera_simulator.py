@@ -70,12 +70,8 @@ class CameraSimulator:
         # Background with occluders, and with noise as well if that is constant.
         self._covered, self._behind = self._clean.copy(), np.empty_like(self._image)
         self._bars = np.full((1, 8), np.nan)
-        self._windows = np.zeros((len(scene.markers), 4), dtype=np.int64)
-
-    @property
-    def windows(self) -> np.ndarray:
-        """Windows of each marker in the latest picture, (n, 4) [u0, v0, u1, v1], ends excluded."""
-        return self._windows.copy()
+        # Of each marker in the latest picture, (n, 4) [u0, v0, u1, v1], ends excluded.
+        self.windows = np.zeros((len(scene.markers), 4), dtype=np.int64)
 
     def centers(self, marker_positions: np.ndarray) -> np.ndarray:
         """Return the exact centres (n, 2) [px] of markers at (n, 3) [m]; NaN if not seen."""
@@ -105,7 +101,7 @@ class CameraSimulator:
             starts = rng.integers(0, NOISE_LENGTH, self.camera.height)
             draw_background(self._image, self._covered, *noise, starts)
         else:
-            for u0, v0, u1, v1 in self._windows:
+            for u0, v0, u1, v1 in self.windows:
                 self._image[v0:v1, u0:u1] = self._behind[v0:v1, u0:u1]
         # In parallel planes the nearest is last, and covers the others.
         away = np.einsum('ij,ij->i', markers[:, :3] - self.pose.translation, markers[:, 6:9])
@@ -122,7 +118,7 @@ class CameraSimulator:
             self._view,
             bars,
             rng.integers(NOISE_LENGTH),
-            self._windows,
+            self.windows,
         )
         return self._image
 

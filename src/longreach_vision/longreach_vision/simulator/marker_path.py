@@ -218,7 +218,9 @@ class FrameTimes:
         span = stamp - latest[0]
         if span == 0:
             return []
-        self._count(span)
+        self._spans.append(span)
+        # The median is not affected by a single short interval.
+        self.missed += max(0, round(span / statistics.median_high(self._spans)) - 1)
         frames = []
         number = self.number_after(latest[0])
         while self.stamp(number) <= stamp:
@@ -227,9 +229,3 @@ class FrameTimes:
             frames.append(Frame(number, self.stamp(number), *motion))
             number += 1
         return frames
-
-    def _count(self, span: int) -> None:
-        """Count missing samples in an interval [ns], from the usual interval."""
-        self._spans.append(span)
-        # The median is not affected by a single short interval.
-        self.missed += max(0, round(span / statistics.median_high(self._spans)) - 1)
