@@ -252,7 +252,10 @@ class World:
         is_machine = last in ('joint_states', 'robot_description') or kind == 'MarkerEstimates'
         if is_machine and name not in self.machines:
             self.machines[name] = Machine(name)
-            self._take_waiting(now)
+            # What came before its machine was known.
+            waiting, self._waiting = self._waiting, deque(maxlen=_EVENTS)
+            for earlier in waiting:
+                self.take(earlier, now)
         machine = self._owner(name)
         if is_of_the_present(sample.typename, sample.stamp):
             sample = sample._replace(stamp=None)
@@ -264,12 +267,6 @@ class World:
         elif kind in _ONCE:
             self._waiting.append(sample)
         self._plot(topic, message, sample.stamp, machine)
-
-    def _take_waiting(self, now: float) -> None:
-        """Take what came before its machine was known."""
-        waiting, self._waiting = self._waiting, deque(maxlen=_EVENTS)
-        for sample in waiting:
-            self.take(sample, now)
 
     def _take_clock(self, message: Any, now: float) -> None:
         """Follow /clock."""

@@ -26,10 +26,6 @@ URDF = (
 )
 
 
-def joints(position):
-    return SimpleNamespace(name=['car_joint'], position=[position], velocity=[0.0], effort=[1.0])
-
-
 def world_of(*samples):
     """Return a world in which the position of the car is plotted."""
     world = World(lambda message: {'position[car_joint]': message.position[0]})
@@ -40,7 +36,8 @@ def world_of(*samples):
 
 
 def sample(time, position=0.0, topic='/north/joint_states', lost=0):
-    return Sample(topic, 'sensor_msgs/msg/JointState', joints(position), time, lost)
+    joints = {'name': ['car_joint'], 'position': [position], 'velocity': [0.0], 'effort': [1.0]}
+    return Sample(topic, 'sensor_msgs/msg/JointState', SimpleNamespace(**joints), time, lost)
 
 
 def described(text):
