@@ -58,14 +58,6 @@ CASES = {
 }
 
 
-class _Draw(NamedTuple):
-    """One draw of the noise, and what was simulated."""
-
-    case: _Case
-    truth: RunTruth
-    seed: int
-
-
 class _Found(NamedTuple):
     """What a draw gave: processor time [s], and a row (found, true, low, high) for each value."""
 
@@ -73,11 +65,11 @@ class _Found(NamedTuple):
     rows: dict[str, tuple[float, float, float, float]]
 
 
-def find(draw: _Draw) -> _Found:
+def find(draw: tuple[_Case, RunTruth, int]) -> _Found:
     """Identify one draw of the noise from the installed file, in this process."""
+    case, truth, seed = draw
     boom = load_boom()
-    case = draw.case
-    recording = measured(draw.truth, load_sensors('typical'), CAMERAS, draw.seed)
+    recording = measured(truth, load_sensors('typical'), CAMERAS, seed)
     mode = first_mode(BOOM.with_values(boom, case.planted), BOOM.experiment(boom, recording))
     true = case.planted | dict(zip(('first_frequency', 'first_damping_ratio'), mode, strict=True))
     started = time.process_time()
@@ -108,7 +100,7 @@ def rows_of(case: _Case, draws: int) -> list[Row]:
         release=(0.5,),
     )
     truth = truth_of(simulate(BOOM.with_values(load_boom(), case.planted), scenario), scenario)
-    return _rows([*run_jobs(find, [_Draw(case, truth, seed) for seed in range(draws)])])
+    return _rows([*run_jobs(find, [(case, truth, seed) for seed in range(draws)])])
 
 
 def at_rest(draw: tuple[list[RunTruth], dict[str, float], int]) -> _Found:

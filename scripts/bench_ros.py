@@ -40,18 +40,14 @@ def hermetic_ros() -> Iterator[None]:
 
 
 def lockstep(quick: bool) -> list[Row]:
-    """
-    Measure Task C in lockstep, as fast as possible: launch file, two nodes, all messages.
-
-    The cycles per second exclude start and end: they are computed from the difference to a run of
-    1 s.
-    """
+    """Measure Task C in lockstep, as fast as possible: launch file, two nodes, all messages."""
     end = 20.0 if quick else 60.0
     repeats = 1 if quick else 3
     rows = []
     _run_lockstep(0.1, False, 1)  # compiles what is not compiled yet
     for name, recorded in (('without recording', False), ('with recording', True)):
         long = _run_lockstep(end, recorded, repeats)
+        # Cycles per second are without start and end, which this run has, too.
         short = _run_lockstep(1.0, recorded, repeats)
         running = statistics.median(long) - statistics.median(short)
         rate = (end - 1.0) / SAMPLE_TIME / running
