@@ -322,14 +322,10 @@ def test_setup_says_the_same_as_the_manifest(package):
 STUBS = sorted(ROOT.glob('src/*/longreach_*/**/__init__.pyi'))
 
 
-def exported(stub):
-    nodes = ast.parse(stub.read_text()).body
-    return [(n.module, a.name) for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
-
-
 @pytest.mark.parametrize('stub', STUBS, ids=lambda stub: stub.parent.name)
 def test_exported_names_are_documented(stub):
-    for module, name in exported(stub):
+    nodes = [n for n in ast.parse(stub.read_text()).body if isinstance(n, ast.ImportFrom)]
+    for module, name in [(n.module, alias.name) for n in nodes for alias in n.names]:
         found = getattr(importlib.import_module(module), name)
         # As an attribute, the module would hide the name, or the name the module.
         assert not (stub.parent / f'{name}.py').exists(), name

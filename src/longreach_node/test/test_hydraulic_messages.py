@@ -31,7 +31,6 @@ def test_a_command_by_names_in_any_order_closes_the_others() -> None:
     ('fields', 'error'),
     [
         ({'spool': [0.0] * 2}, 'has 2 values, allowed: 3'),
-        ({}, 'has 0 values, allowed: 3'),
         ({'name': ['a'], 'spool': [0.0, 0.0]}, 'has 2 values, allowed: 1'),
         ({'name': ['d'], 'spool': [0.0]}, r"the name 'd', allowed, each once: a \| b"),
         ({'name': ['a', 'a'], 'spool': [0.0] * 2}, "the name 'a', allowed, each once"),

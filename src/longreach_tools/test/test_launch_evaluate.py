@@ -245,7 +245,6 @@ INNER = f'<include file="{FILES}/include_inner.launch.xml"/>'
         (f'{NODE} name="a-b"/>', "'a-b' is not a node name"),
         (f'{NODE} namespace="1x"/>', "namespace: '/1x' is not a namespace"),
         (f'{NODE} output="paper"/>', "output: 'paper'; allowed: screen, log$"),
-        (f'{NODE} respawn="maybe"/>', 'respawn="maybe": \'maybe\' is neither true nor false'),
         (f'{NODE} respawn_delay="$(var x)"/>', 'respawn_delay=.*; allowed: a number >= 0'),
         (f'{NODE} respawn_delay="-1"/>', 'respawn_delay="-1"; allowed: a number >= 0'),
         (f'{NODE} respawn_max_retries="1.5"/>', 'allowed: a whole number'),
