@@ -202,6 +202,16 @@ def test_weight_factor_is_coulombs(angles):
     assert 2.0 * wedge_factors(blade(*angles))[0] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize('internal', [1e-9, 5.0, 20.0, 30.0, 45.0])
+def test_smooth_vertical_blade_is_rankines_wall(internal):
+    tool = blade(90.0, internal, 0.0)
+    phi = math.radians(internal)
+    passive = math.tan(math.pi / 4.0 + phi / 2.0) ** 2
+    assert wedge_angle(tool) == pytest.approx(math.pi / 4.0 - phi / 2.0, rel=1e-12)
+    expected = (0.5 * passive, 2.0 * math.sqrt(passive), passive)
+    assert wedge_factors(tool)[:3] == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize('rake', [10.0, 45.0, 90.0, 140.0])
 def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake):
     tool = blade(rake, 0.0, 0.0)
@@ -300,6 +310,21 @@ def test_runge_kutta_keeps_the_unit_disc(ratio, steady):
         state = step(state, velocities, 1e-3)
         largest = max(largest, float(np.hypot(*state)))
     assert 0.9 < largest <= 1.0 + 1e-12
+
+
+def test_soil_takes_work_over_a_closed_path():
+    # To and fro by 0.1 m in 200 steps: a force against s takes the integral of s . v dt.
+    state, work = np.zeros(2), 0.0
+    for count in range(1000):
+        heading = 1.0 if count // 100 % 2 == 0 else -1.0
+        before = state
+        state = step(state, ((heading, 0.0),) * 4, 1e-3)
+        if count >= 200:
+            work += heading * 0.5 * (before[0] + state[0]) * 1e-3
+    # A way of 0.1 m from -s_0 to s_0 = tanh(0.1 / 2 K): 0.1 - K (1 + s_0) (1 - exp(-0.1 / K)).
+    built = math.tanh(0.1 / (2.0 * K))
+    each = 0.1 - K * (1.0 + built) * (1.0 - math.exp(-0.1 / K))
+    assert work == pytest.approx(8.0 * each, rel=1e-3)
 
 
 # Bearing capacity.
