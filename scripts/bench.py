@@ -5,7 +5,7 @@ Measure the speed of Longreach and of alternatives to it; called by ``make bench
 
 The sections are those of the files ``bench_*.py`` in this directory: each may have ``SECTIONS``,
 by letter, and ``PLANTS``, launches whose processor time is measured, by name. All numbers come
-from one run on one machine, so that their ratios are comparable. Nothing is asserted. About six
+from one run on one machine, so that their ratios are comparable. Nothing is asserted. About 13
 minutes on two cores.
 """
 

@@ -250,7 +250,7 @@ def centres(quick: bool) -> list[Row]:
 
 def disturbances(quick: bool) -> list[Row]:
     """Time the library's detector under each disturbance; the notes have the results."""
-    count = 40 if quick else 100
+    count = 40 if quick else 60
     evaluation = load_evaluation()
     prepare = longreach()
     rows = []
