@@ -139,6 +139,12 @@ def row(count: int, step: float = 0.6) -> list[list[float]]:
 # Start
 
 
+def test_start_by_positions():
+    stage = Stage(row(3))
+    stage.start(stage.places + np.array([0.1, 0.0, -0.1]))
+    stage.assert_found()
+
+
 def test_start_by_pixels_goes_before_positions():
     pixels = Stage(row(2))
     pixels.image()
