@@ -61,8 +61,9 @@ def natural_modes(
     """
     Return natural modes at joint angles (N,) [rad]; fewer than ``count`` if the model has fewer.
 
-    ``pistons`` are ``locked`` or ``free``. ``about`` the ``equilibrium`` the boom sags under its
-    weight, ``straight`` neglects gravity and sag; ``elements`` are finite elements for each beam.
+    ``pistons`` are ``locked`` or ``free``; ``about`` is ``equilibrium``, where the boom sags under
+    its weight, or ``straight``, without gravity and sag; each beam has so many finite
+    ``elements``.
     InputError for a pose outside the strokes or an unknown choice, LongreachError when the
     equilibrium in this pose is not stable.
     """

@@ -28,11 +28,11 @@ def simulate(
     """
     Simulate a scenario in steps of a length [s].
 
-    AUTOMATIC is the result of :func:`longreach_boom.machine.longest_step`. ``sample_time`` is the
-    interval of rows and of the controller's cycles [s], a whole number of steps; ``progress``
-    shows a bar on stderr, on a terminal and for runs of more than 1 s. If the state becomes
-    non-finite, the run ends at the last row before, with a message. InputError when scenario, boom
-    and steps are inconsistent.
+    A ``step`` of AUTOMATIC is that of :func:`longreach_boom.machine.longest_step`. ``sample_time``
+    is the interval of rows and of the controller's cycles [s], a whole number of steps;
+    ``progress`` shows a bar on stderr, on a terminal and for runs of more than 1 s. If the state
+    becomes non-finite, the run ends at the last row before, with a message. InputError when
+    scenario, boom and steps are inconsistent.
     """
     if step == AUTOMATIC:
         step = longest_step(parameters, scenario, sample_time)

@@ -33,7 +33,7 @@ SAME = 0.5
 BURST = 0.25
 """Share of the usual interval within which images follow each other in a burst."""
 
-# No camera has a shorter interval [s].
+# Images of one camera that are nearer in time count as one, with the later stamp [s].
 _AT_ONCE = 1e-3
 # Standard deviation added to an UNCERTAIN centre, as a share of the radius.
 _UNCERTAIN_CENTER = 0.05
