@@ -7,15 +7,14 @@ NAME = 'longreach_excavator'
 setup(
     name=NAME,
     version='0.1.0',
-    packages=[*find_packages(include=[NAME, NAME + '.*']), NAME + '.config', NAME + '.urdf'],
+    packages=[*find_packages(include=[NAME, NAME + '.*']), NAME + '.config'],
     # For Python: config/ becomes longreach_excavator/config/ of an installation by pip.
-    package_dir={NAME + '.config': 'config', NAME + '.urdf': 'urdf'},
-    package_data={NAME: ['py.typed', '*.pyi'], NAME + '.config': ['*'], NAME + '.urdf': ['*']},
+    package_dir={NAME + '.config': 'config'},
+    package_data={NAME: ['py.typed', '*.pyi'], NAME + '.config': ['*']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
         ('share/' + NAME + '/config', glob('config/*')),
-        ('share/' + NAME + '/urdf', glob('urdf/*')),
     ],
     install_requires=['setuptools', 'numba', 'numpy', 'scipy'],
     zip_safe=False,

@@ -274,7 +274,7 @@ class Boom:
         state: BoomState,
         command: BoomCommand | ByScenario,  # noqa: ARG002
     ) -> JointSample:
-        """Return the joints of urdf/boom.urdf: [rad] or [m], with torques [N m] or forces [N]."""
+        """Return the joints of the description: [rad] or [m], with torques [N m] or forces [N]."""
         boom, constants = self.parameters, self.constants(state.loads)
         parts, N = StateParts.of(state.y, boom), boom.size
         angles, rates = parts.q[:N], parts.v[:N]

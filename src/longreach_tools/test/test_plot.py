@@ -412,11 +412,15 @@ def test_joints_of_one_name_have_the_unit_of_their_own_machine(tmp_path, capsys)
         state = JointState(name=['move'], position=[1.0])
         rows += [(f'{space}/robot_description', 0, String(data=text))]
         rows += [(f'{space}/{topic}', 1, stamped(state, 1)) for topic in ('joint_states', 'goal')]
+    # Only the installed harvester has this joint.
+    piston = JointState(name=['stick_cylinder'], position=[1.0])
+    rows += [('c/joint_states', 1, stamped(piston, 1))]
     bag = write_bag(tmp_path / 'run', 'site', rows)
     found = Outcome(capsys, 'plot', bag, '--list', '--format', 'json').json['topics']
     units = {one['name'][6:]: one['fields'][0]['unit'] for one in found if one['fields']}
     topics = [f'{space}/{topic}' for space in 'ab' for topic in ('goal', 'joint_states')]
-    assert sorted(units.items()) == [*zip(topics, ('m', 'm', 'rad', 'rad'), strict=True)]
+    expected = [*zip(topics, ('m', 'm', 'rad', 'rad'), strict=True), ('c/joint_states', 'm')]
+    assert sorted(units.items()) == expected
 
 
 def test_list_gives_units_counts_and_ranges(tmp_path, capsys):

@@ -14,11 +14,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.resources import data_directory, open_text
-from longreach_machine import MACHINE_GROUP
+from longreach_dynamics.resources import open_text
+from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_tools.bag import Topic, open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._topics import definition_file
@@ -166,20 +167,16 @@ def describe(
         elif name in messages:
             installed = installed_description(list(messages[name].name))
             if installed is not None:
-                found[name] = (str(installed[0]), installed[1])
+                found[name] = installed
     return found
 
 
-def installed_description(joints: Collection[str]) -> tuple[Path, Robot] | None:
-    """Return the machine's description in ``urdf/`` that has all these joints, and its file."""
-    points = metadata.entry_points(group=MACHINE_GROUP)
-    for package in sorted({point.module.partition('.')[0] for point in points}):
-        try:
-            directory = data_directory(package) / 'urdf'
-        except InputError:
-            continue
-        for file in sorted(directory.glob('*.urdf')):
-            robot = parse_description(file.read_text(encoding='utf-8'), str(file))
-            if joints and set(joints) <= set(robot.joints):
-                return file, robot
+def installed_description(joints: Collection[str]) -> tuple[str, Robot] | None:
+    """Return which installed machine has all these joints, and its description."""
+    for point in sorted(metadata.entry_points(group=MACHINE_GROUP)) if joints else ():
+        spec: MachineSpec[Any, Any, Any] = point.load()
+        if text := spec.describe(spec.load(None, spec.options()), ''):
+            robot = parse_description(text, point.name)
+            if set(joints) <= set(robot.joints):
+                return f'the installed {point.name}', robot
     return None
