@@ -626,6 +626,13 @@ def test_a_bumped_camera_is_no_noise(markers: int, images: int, step: float) -> 
     assert noted(gaps) == 1.0
 
 
+def test_exchanged_stamps_of_one_camera_are_no_noise() -> None:
+    gaps = np.random.default_rng(0).normal(size=(256, 3))
+    for k in range(20, 255, 18):
+        gaps[k : k + 2] += np.array([[100.0], [-100.0]])
+    assert noted(gaps) == 1.0
+
+
 @pytest.mark.parametrize('markers', [1, 2, 5])
 @pytest.mark.parametrize('deviation', [2.0, 7.0, 30.0])
 def test_noise_is_not_taken_for_bumps(markers: int, deviation: float) -> None:

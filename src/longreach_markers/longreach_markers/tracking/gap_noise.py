@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Mapping
 
 import numpy as np
 
-from longreach_markers.tracking.frames import RigFrame
+from longreach_markers.tracking.frames import RigFrame, typical_chi_square
 
-# Latest differences of gaps from which the noise is computed.
-_LATEST = 300
 # Weights of successive gaps between both rays in the difference that shows their noise, and its
-# standard deviation for gaps of 1; sightings from which noise is known; and its least ratio to the
-# stated one for which covariances of pixels are increased.
-_DIFFERENCE, _ENOUGH, _EXCESS = (1.0, -2.0, 1.0), 60, 1.5
+# standard deviation for gaps of 1.
+_DIFFERENCE = (1.0, -2.0, 1.0)
 _LENGTH = math.hypot(*_DIFFERENCE)
-# Median of such differences of all markers, over their standard deviations, from which on a camera
-# has jumped, and below which it stood still before.
-_JUMP, _STILL = 6.0, 3.0
-# Share of these squares without the largest, which may be swaps, and the mean of this share of the
-# chi-square distribution with 1 degree of freedom.
-_KEPT, _KEPT_MEAN = 0.98, 0.873
+# Number of latest differences, and of those from which on noise is known; the least ratio of their
+# variance to the stated one for which covariances of pixels are increased.
+_LATEST, _ENOUGH, _EXCESS = 300, 60, 1.5
+# Deviations from which on they are no noise.
+_NO_NOISE = 6.0
 
 
 class GapNoise:
@@ -36,35 +31,21 @@ class GapNoise:
         )
         self._scatter: deque[float] = deque(maxlen=_LATEST)
         self.excess = 1.0
-        # The latest of these squares, over the variance increased by that factor.
-        self._latest_squares: dict[tuple[str, str, str], float] = {}
 
     def add(self, frame: RigFrame) -> None:
         """Add the gaps in the images of one time."""
-        squares: dict[tuple[str, str], dict[tuple[str, str, str], float]] = defaultdict(dict)
+        stated = self.excess
         for key, point in frame.disagreements.items():
             gaps = self._gaps[key]
             gaps.append(point.gap)
             if len(gaps) == len(_DIFFERENCE):
                 # Motion has hardly any influence: wrong poses and times are not noise.
                 off = float(np.dot(_DIFFERENCE, gaps)) / _LENGTH
-                squares[key[1], key[2]][key] = (off / point.gap_noise) ** 2
-        for cameras, found in squares.items():
-            if self._is_jump(found):
-                # A camera that was bumped is not noise, either.
-                for key, gaps in self._gaps.items():
-                    if key[1:] == cameras:
-                        gaps.clear()
-            else:
-                self._scatter.extend(square * self.excess for square in found.values())
-            self._latest_squares |= found
+                self._scatter.append(stated * (off / point.gap_noise) ** 2)
         if len(self._scatter) >= _ENOUGH:
-            # Not the median: errors of compression have long tails.
-            kept = np.sort(self._scatter)[: round(_KEPT * len(self._scatter))]
-            excess = float(np.mean(kept)) / _KEPT_MEAN
+            squares = np.array(self._scatter)
+            # Bumps, wrong stamps and swaps are no noise. Not the median of what is left: errors
+            # of compression have long tails.
+            noise = squares[squares < _NO_NOISE**2 * typical_chi_square(squares)]
+            excess = float(np.mean(noise)) if len(noise) else 1.0
             self.excess = excess if excess > _EXCESS else 1.0
-
-    def _is_jump(self, squares: Mapping[tuple[str, str, str], float]) -> bool:
-        """Return whether the rays to most markers jumped, and did not just before."""
-        before = [self._latest_squares.get(key, 0.0) for key in squares]
-        return bool(np.median(list(squares.values())) > _JUMP**2 and np.median(before) < _STILL**2)
