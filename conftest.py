@@ -41,6 +41,8 @@ os.environ['ROS_DOMAIN_ID'] = _free_domain()
 # For tests that need a domain without nodes left by other tests of this process.
 os.environ['LONGREACH_TEST_QUIET_DOMAIN'] = _free_domain()
 os.environ['ROS_LOG_DIR'] = _LOGS
+# Workers share the cores, where threads of BLAS wait for each other, busily.
+os.environ['OPENBLAS_NUM_THREADS'] = '1'
 os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 

@@ -207,7 +207,7 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
         shift_v = away * math.sin(scene.motion_direction)
         # Of pixels in which there is an edge, each cell is painted on its own.
         behind, grey, is_mixed = _painted(scene, u.ravel() - shift_u, v.ravel() - shift_v, 1.2)
-        behind, grey = (np.kron(x.reshape(u.shape), np.ones((S, S))) for x in (behind, grey))
+        behind, grey = (x.reshape(u.shape).repeat(S, 0).repeat(S, 1) for x in (behind, grey))
         row, column = np.divmod(np.flatnonzero(is_mixed), columns)
         part = np.arange(S)
         j = np.repeat((row[:, None] * S + part).ravel(), S)
@@ -217,11 +217,13 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
         )
         cells += 0.5 * share * (behind * around + grey)
     cells = _illuminated(scene, cells, fine_u, fine_v[:, None], 1.0 / S)
-    across, down = np.zeros((width, columns * S)), np.zeros((height, rows * S))
-    for matrix in (across, down):
-        for k, one in enumerate(matrix):
-            one[k * S : k * S + weights.size] = weights
-    return down @ cells @ across.T
+
+    def gathered(x: np.ndarray) -> np.ndarray:
+        """Return the pixels along the first axis: each weighs the cells of 2 pad + 1."""
+        parts = weights.reshape(-1, S) @ x.reshape(-1, S, x.shape[1])
+        return sum(parts[k : len(parts) - 2 * pad + k, k] for k in range(2 * pad + 1))
+
+    return gathered(gathered(cells).T).T
 
 
 def window_of(scene: Scene) -> tuple[int, int, int, int]:
@@ -476,5 +478,6 @@ def _draw_clutter(scene: Scene, around: np.ndarray, oversampling: int) -> None:
     v, u = np.ogrid[:height, :width]
     for _ in range(2):
         angle, period = rng.uniform(0.0, math.pi), oversampling * rng.uniform(3.0, 15.0)
-        phase = 2.0 * math.pi / period * (math.sin(angle) * v + math.cos(angle) * u)
-        around += 4.0 * np.cos(phase + rng.uniform(0.0, 6.0))
+        down, across = 2.0 * math.pi / period * np.array([math.sin(angle), math.cos(angle)])
+        down = down * v + rng.uniform(0.0, 6.0)
+        around += 4.0 * (np.cos(down) * np.cos(across * u) - np.sin(down) * np.sin(across * u))
