@@ -27,12 +27,16 @@ from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_identification.machine import Identifiable, Recording, Signal, interpolated
+from longreach_identification.machine import (
+    Identifiable,
+    Recording,
+    Signal,
+    interpolated,
+    prolonged,
+)
 
 # Time before the event from which the pose is taken, and longest time after it [s].
 _REST, _LONGEST = 2.0, 120.0
-# Part by which a simulation is longer for stamps that are early [s].
-_EARLY = 0.1
 # Motion of a piston that has slipped [m].
 _STUCK = 1e-6
 # Largest motion of a piston whose valve is closed [m].
@@ -237,12 +241,8 @@ class LoadExperiments(Identifiable):
         """Return what sensors without error would show at times of the recording [s] by signal."""
         since = {name: at - experiment.start for name, at in times.items()}
         scenario = experiment.scenario
-        # What has early stamps was measured after the recording's last one.
-        beyond = max(float(at.max(initial=0.0)) for at in since.values()) - scenario.duration
-        if beyond > 0.0:
-            longer = scenario.duration + math.ceil(beyond / _EARLY) * _EARLY
-            scenario = scenario.replace(duration=round(longer, 6))
-        truth = _truth(machine, scenario)
+        longer = scenario.replace(duration=prolonged(scenario.duration, 0.0, since))
+        truth = _truth(machine, longer)
         columns = {
             name: values[:, k]
             for names, values in truth.kinds.values()

@@ -29,6 +29,7 @@ from longreach_identification.machine import (
     Recording,
     interpolated,
     longest_jump,
+    prolonged,
 )
 
 _FREE = (
@@ -114,14 +115,16 @@ class CraneIdentification(Identifiable):
         self, machine: Machinery, experiment: CommandedRun, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Return ``car_position`` and ``angle`` at given times."""
-        T, cycles = machine.controller.sample_time, len(experiment.forces)
+        T, given = machine.controller.sample_time, len(experiment.forces)
+        cycles = round(prolonged(given * T, experiment.start, times) / T)
         scenario = Scenario(
             duration=cycles * T, initial_state=InitialState(car_position=experiment.position)
         )
         crane = Crane(machine.crane, scenario, 'nonlinear', 'viscous', _RELATIVE, _ABSOLUTE)
         inputs = zip(experiment.forces.tolist(), experiment.brakes.tolist(), strict=True)
-        # None acts after the last cycle.
-        commands = [*(Command(*given) for given in inputs), Command()]
+        commands = [Command(*one) for one in inputs]
+        # The last one acts until the end.
+        commands += [commands[-1]] * (cycles + 1 - given)
         loop = closed_loop(crane, lambda _, k, __: (None, commands[k]), cycles, T)
         states = np.array([cycle.state.x for cycle in loop])
         rows = experiment.start + T * np.arange(cycles + 1)

@@ -38,6 +38,11 @@ def test_prediction_by_commands_is_the_run(machinery, recording):
     shown = CRANE.predict(planted, experiment, times)
     for name, level in NOISE.items():
         assert np.std(shown[name] - recording.signals[name].values) < 1.1 * level
+    # The last command acts on, for what has early stamps.
+    experiment.forces[640:], experiment.brakes[640:] = 4.0, False
+    early = experiment._replace(forces=experiment.forces[:700], brakes=experiment.brakes[:700])
+    on, shorter = (CRANE.predict(planted, one, times) for one in (experiment, early))
+    assert shorter['angle'] == pytest.approx(on['angle'], abs=1e-6)
 
 
 def test_masses_friction_and_motor_are_identified(machinery, recording):

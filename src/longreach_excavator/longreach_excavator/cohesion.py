@@ -207,6 +207,7 @@ class _Digs:
                 ' a search ends beside the best fit'
             )
         _check_bounds(excavator, bounds)
+        data.check_with(excavator)
         self._excavator, self._data, self._bounds = excavator, data, bounds
         self._errors: dict[float, np.ndarray] = {}
         self.sigma = np.array([kind_of(name).noise for name in data.columns])

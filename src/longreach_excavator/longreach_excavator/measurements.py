@@ -11,7 +11,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.forces import check_forces
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters
 
 STEEL = 2.1e11  # modulus of elasticity [Pa]
 
@@ -21,14 +23,15 @@ class Kind(NamedTuple):
 
     unit: str
     noise: float  # of a single row
-    largest: float  # larger values mean wrong units
 
 
 _KINDS = {
-    'force': Kind('N', 2e3, 1e8),
-    'theta': Kind('rad', math.radians(0.5), 2.0 * math.pi),
-    'length': Kind('m', 5e-3, 100.0),
+    'force': Kind('N', 2e3),
+    'theta': Kind('rad', math.radians(0.5)),
+    'length': Kind('m', 5e-3),
 }
+# By which errors of sensors let values be beyond the strokes [rad or m]: other units exceed it.
+_BEYOND = 0.1
 # Of rods; larger ones are in another unit.
 _LARGEST_STRAIN = 0.01
 _RODS, _ANGLES = ('lk', 'pk'), ('theta_2', 'theta_3', 'theta_4')
@@ -53,13 +56,6 @@ class Measurements:
         """Check numbers and times."""
         if not np.isfinite(self.values).all():
             raise InputError(f'{self.name} has values that are not finite, allowed: finite ones')
-        for name, values in zip(self.columns, self.values.T, strict=True):
-            largest, kind = float(np.abs(values).max()), kind_of(name)
-            if largest > kind.largest:
-                raise InputError(
-                    f'{self.name}: {name} goes to {largest:g} {kind.unit}, allowed: up to'
-                    f' {kind.largest:g}; look at its unit'
-                )
         if self.times is None:
             return
         if not np.isfinite(self.times).all() or self.times[0] < 0.0:
@@ -68,6 +64,22 @@ class Measurements:
                 ' on, when the bucket begins to dig'
             )
         check_rising(self.name, self.times)
+
+    def check_with(self, excavator: ExcavatorParameters) -> None:
+        """Raise InputError for values that this machine does not reach: of another unit."""
+        ends = dict(zip(_ANGLES, excavator.joint_limits().tolist(), strict=True))
+        ends |= {f'length_{c.name}': [c.retracted, c.extended] for c in excavator.cylinders}
+        for name, values in zip(self.columns, self.values.T, strict=True):
+            if name not in ends:
+                check_forces(f'{self.name}: {name}', values, excavator)
+                continue
+            (first, last), low, high = ends[name], float(values.min()), float(values.max())
+            if low < first - _BEYOND or high > last + _BEYOND:
+                unit = kind_of(name).unit
+                raise InputError(
+                    f'{self.name}: {name} goes from {low:g} to {high:g} {unit}, allowed by the'
+                    f' strokes: {first:.4g} to {last:.4g} {unit}; look at its unit'
+                )
 
 
 def check_rising(name: str, times: np.ndarray) -> None:

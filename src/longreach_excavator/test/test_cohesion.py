@@ -207,7 +207,7 @@ def test_noise_that_is_given_weights_columns(excavator, dig):
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize(('factor', 'late'), [(-1.0, 0), (1e-3, 0), (1.0, 50)])
+@pytest.mark.parametrize(('factor', 'late'), [(-1.0, 0), (1.0, 50)])
 def test_a_force_that_the_model_does_not_explain_is_named(excavator, dig, factor, late):
     data = measured(dig(17e3, 1.5), 'force_lk', 'theta_4')
     assert fit_cohesion(excavator, blind(1.5), data).estimate.warnings == ()

@@ -19,7 +19,7 @@ from longreach_excavator.inverse import Motion, inverse, read_motion
 from longreach_excavator.linkage import Linkage
 from longreach_excavator.machine import Excavator
 from longreach_excavator.measurements import Measurements, read_measurements
-from longreach_excavator.parameters import ExcavatorParameters, default_file
+from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
 from longreach_excavator.soil import resistance_at, wedge_factors
@@ -121,12 +121,17 @@ def motion(**changes: Any) -> Motion:
     return Motion(**(known | changes))
 
 
-def pose_data(**changes: Any) -> Measurements:
-    return Measurements(**({'columns': ('theta_4',), 'values': np.zeros((1, 1))} | changes))
+def pose_data(name: str = 'theta_4', **changes: Any) -> Measurements:
+    return Measurements(**({'columns': (name,), 'values': np.zeros((1, 1))} | changes))
 
 
 def fitted(x: ExcavatorParameters, *rest: Any, **changes: Any) -> Any:
     return fit_cohesion(x, dig_scenario(duration=1.0).replace(**changes), pose_data(), *rest)
+
+
+def in_unit(x: ExcavatorParameters, name: str, value: float) -> Any:
+    data = pose_data(name, values=np.full((1, 1), value))
+    return fit_cohesion(x, dig_scenario(duration=1.0), data)
 
 
 def advanced(x: ExcavatorParameters, *command: Any) -> Any:
@@ -177,7 +182,12 @@ def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any
         (lambda x: inverse(x, motion(), surface=math.nan), 'surface = nan m, allowed'),
         # Measurements, and the search for a cohesion.
         (lambda _: pose_data(values=np.full((1, 1), math.nan)), 'values that are not finite'),
-        (lambda _: pose_data(values=np.full((1, 1), 39.0)), 'theta_4 goes to 39 rad, allowed: up'),
+        (lambda x: in_unit(x, 'theta_4', -5.0), 'theta_4 goes from -5 to -5 rad, allowed by the '),
+        (lambda x: in_unit(x, 'length_arm', 2100.0), 'to 2100 m, allowed by the strokes: '),
+        (
+            lambda x: in_unit(x, 'force_pk', 290.0),
+            'data: force_pk: a force of 290 N is the larges',
+        ),
         (lambda _: pose_data(times=np.array([-1.0])), 'time begins at -1 s'),
         (
             lambda _: pose_data(values=np.zeros((3, 1)), times=np.array([0.0, 1.0, 1.0])),
@@ -234,10 +244,10 @@ def test_poses_beyond_a_stroke_or_a_dead_point(excavator, joint, side):
 
 
 def forces_file(file: Path) -> Any:
-    return read_forces(file, ExcavatorParameters.__new__(ExcavatorParameters))
+    return read_forces(file, load_excavator())
 
 
-FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-50\n'
+FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-5e5\n'
 PRESSURES = ','.join(('time', *PRESSURE_COLUMNS)) + '\n0,{0}\n9,{0}\n'
 MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0\n'
 
@@ -247,7 +257,8 @@ MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0
     [
         (forces_file, FORCES.replace('force_bucket', 'x'), 'found the columns time, force_boom, '),
         (forces_file, FORCES.replace('-1,0,0,0\n0,', '0.5,'), 'data.csv: time begins at 0.5 s, a'),
-        (forces_file, FORCES.replace('20', '2e8'), 'a force of 2e+08 N, allowed: up to 1e+07 N'),
+        (forces_file, FORCES.replace('20', '2e8'), 'a force of 2e+08 N is the largest, allowed: '),
+        (forces_file, FORCES.replace('5e5', '500'), '500 N is the largest .. ; look at its unit'),
         (forces_file, PRESSURES.format('1e7,1e7,1e7,1e6,-1.0,1e6'), 'a pressure of -1 Pa, allowe'),
         (forces_file, PRESSURES.format('120,80,290,5,5,60'), 'no pressure is above 290 Pa, .. in'),
         (read_motion, MOTION.replace('theta_3', 'x'), 'data.csv: column theta_3 is missing'),

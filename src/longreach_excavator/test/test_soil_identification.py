@@ -65,7 +65,12 @@ def test_spools_are_followed_without_lag(standard, recording):
     errors = {f'pose_{name}': float(error) for name, error in away.items()}
     planted = EXCAVATOR.with_values(standard, {'cohesion': 13e3})
     times = {f'theta_{k}': recording.signals['theta_4'].times for k in (2, 3, 4)}
-    again = EXCAVATOR.predict(planted, EXCAVATOR.corrected(planted, experiment, errors), times)
+    whole = EXCAVATOR.corrected(planted, experiment, errors)
+    again = EXCAVATOR.predict(planted, whole, times)
+    # The last spools stay, for what has early stamps.
+    early = whole._replace(scenario=whole.scenario.replace(duration=2.5))
+    for name, values in EXCAVATOR.predict(planted, early, times).items():
+        assert np.array_equal(values, again[name]), name
     run = simulate(standard, dig_scenario(cohesion=13e3, duration=3.0), sample_time=0.02)
     for name, values in again.items():
         assert np.abs(values - run.column(name)).max() < 5e-4, name
@@ -107,3 +112,14 @@ def test_recordings_that_are_refused(standard, recording):
     percent = Recording('logged', {'spool_bucket': signal(np.arange(10.0), np.arange(10.0) * 9)})
     with pytest.raises(InputError, match=r'spool_bucket in logged is at most 81 1 .* unit right'):
         check_recordings([percent], EXCAVATOR.signals(standard))
+    for name, factor in (('length_arm', 1e3), ('theta_3', 180.0 / np.pi), ('p_head_boom', 1e5)):
+        shown = recording.signals.get(name, signal(np.arange(10.0), np.full(10, 2.0e3)))
+        other = Recording('logged', {name: shown._replace(values=factor * shown.values)})
+        with pytest.raises(InputError, match=f'{name} in logged is at most .* unit right'):
+            check_recordings([other], EXCAVATOR.signals(standard))
+    bar = {
+        n: s._replace(values=s.values / (1e5 if n.startswith('p_') else 1.0))
+        for n, s in recording.signals.items()
+    }
+    with pytest.raises(InputError, match=r'dig: no pressure is above .* is their unit right'):
+        EXCAVATOR.experiment(standard, recording._replace(signals=bar))

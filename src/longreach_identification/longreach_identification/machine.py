@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 # Standard deviation of the joint angles that one sample shows [rad].
 _POSE = 5e-3
-# Largest spool position in a recording, which percent exceed.
-_SPOOL = 1.05
+# Largest magnitudes in a recording by unit, which other units exceed, such as percent of a spool;
+# and what some absolute pressure of a machine exceeds [Pa].
+_LARGEST = {'1': 1.05, 'rad': 4.0 * math.pi, 'm': 100.0, 'Pa': 1e8, 'N': 1e8}
+_PRESSED = 5e4
+# Part by which a run is longer for stamps that are early [s].
+_EARLY = 0.1
 
 
 class FreeParameter(NamedTuple):
@@ -72,6 +76,14 @@ def interpolated(
         if name not in columns:
             raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
     return {name: np.interp(at, rows, columns[name]) for name, at in times.items()}
+
+
+def prolonged(duration: float, start: float, times: Mapping[str, np.ndarray]) -> float:
+    """Return the duration [s] of a run from ``start`` on, longer for what is asked beyond it."""
+    # Early stamps are of what was measured after the recording's last one.
+    beyond = max((float(at.max(initial=0.0)) for at in times.values()), default=0.0)
+    parts = math.ceil((beyond - start - duration) / _EARLY - 1e-6)
+    return round(duration + parts * _EARLY, 6) if parts > 0 else duration
 
 
 class MeasuredSignal(NamedTuple):
@@ -273,7 +285,7 @@ class SpoolIdentification(Identifiable):
                 column.name,
                 column.unit,
                 (column.source,) if isinstance(column.source, Source) else (),
-                sizes=(0.0, _SPOOL if column.family == 'spool_*' else math.inf),
+                sizes=(0.0, _LARGEST.get(column.unit, math.inf)),
             )
             for column in self.columns
             if (column.family or column.name) in self.shown
@@ -292,6 +304,12 @@ class SpoolIdentification(Identifiable):
                 f'{recording.name} lacks {", ".join(missing)}; found:'
                 f' {", ".join(recording.signals)}'
             )
+        pressures = [known[n].values for n in known if n.startswith('p_') and known[n].times.size]
+        if pressures and (most := float(np.abs(np.concatenate(pressures)).max())) < _PRESSED:
+            raise InputError(
+                f'{recording.name}: no pressure is above {most:g} Pa, allowed: at least one of'
+                f' {_PRESSED:g} Pa; is their unit right?'
+            )
         signals = [known[name] for name in needed]
         start = max(float(signal.times[0]) for signal in signals)
         end = min(float(signal.times[-1]) for signal in signals)
@@ -301,7 +319,9 @@ class SpoolIdentification(Identifiable):
         self, machine: Any, experiment: SpoolRun, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Return columns of the run at given times; LongreachError when the run fails."""
-        run = self.run(machine, experiment.scenario)
+        scenario = experiment.scenario
+        duration = prolonged(scenario.duration, experiment.start, times)
+        run = self.run(machine, scenario.replace(duration=duration))
         if run.message:
             raise LongreachError(run.message)
         names = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
