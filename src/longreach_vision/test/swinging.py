@@ -55,6 +55,7 @@ def frames_seen(
     wrong: float = 0.0,
     seed: int = 0,
     line_time: float = 0.0,
+    apart: float = 0.0,
     stated: float = 0.0,
     pixel: float = PIXEL,
     lost: tuple[str, float, int] = ('', 0.0, 0),
@@ -67,10 +68,10 @@ def frames_seen(
 
     Stamps of cameras are late by ``delays`` [s]. A camera may be ``shown`` some markers only. The
     right camera is pitched ``since`` a time. ``dropped`` images and ``wrong`` pixels (by 3 px) are
-    shares. Images have a line time [s], of which the rig states a part. A camera has ``lost``
-    images before a time, and stamps the others by their number. Stamps of the left camera are
-    ``late`` by a time between two times. The lens is wrong by a wave [px]. Stamps begin at
-    ``start`` [s].
+    shares. Images have a line time [s], of which the rig states a part; that of the right camera
+    is longer by ``apart``. A camera has ``lost`` images before a time, and stamps the others by
+    their number. Stamps of the left camera are ``late`` by a time between two times. The lens is
+    wrong by a wave [px]. Stamps begin at ``start`` [s].
     """
     rng = np.random.default_rng(seed)
     poses = POSES | {'top': TOP}
@@ -100,7 +101,8 @@ def frames_seen(
             pose = bumped if side == 'right' and at >= since else poses[side]
             pixels = LENS.project(pose.to_camera(motion(at)))
             for _ in range(5 if line_time else 0):
-                rows = at + line_time * (pixels[:, 1] - 0.5 * (LENS.height - 1.0))
+                own = line_time + apart * (side == 'right')
+                rows = at + own * (pixels[:, 1] - 0.5 * (LENS.height - 1.0))
                 places = np.array([motion(row)[k] for k, row in enumerate(rows)])
                 pixels = LENS.project(pose.to_camera(places))
             pixels += lens * np.sin(pixels / 100.0 + 2.0 * (side == 'right'))

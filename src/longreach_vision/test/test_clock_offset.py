@@ -127,6 +127,14 @@ def test_a_rolling_shutter_is_found(offset):
     assert bool(known.warning) == bool(offset)
 
 
+@pytest.mark.parametrize('apart', [-30e-6, -15e-6, 3e-6])
+def test_rolling_shutters_that_differ_are_named(apart: float) -> None:
+    found = estimated(0.002, line_time=15e-6, apart=apart, amplitude=0.3)
+    assert abs(found.lines_apart - apart) < 5.0 * found.lines_apart_deviation < 2e-6
+    assert f'of right and left differ by {1e6 * found.lines_apart:+.2f} us a row' in found.warning
+    assert not found.is_known
+
+
 def test_a_global_shutter_is_known_as_such():
     found = estimated(0.0)
     assert not found.has_line_time
@@ -255,6 +263,7 @@ def test_residuals_far_above_noise_give_no_offset(fault) -> None:
     [
         (0.0, {'lost': ('right', 5.0, 1)}, ('sync',), 'clock of right jumps by -33.3 ms at t = '),
         (0.0, {'lost': ('right', 5.0, 1)}, ('pose', '--refine'), 'clock of right jumps by -33.3'),
+        (0.0, {'line_time': 15e-6, 'apart': -30e-6}, ('sync',), 'shutters of right and left differ'),
         (0.004, {}, ('pose', '--refine'), 'add the delay to the rig: longreach vision sync'),
     ],
 )

@@ -41,7 +41,7 @@ _LOUD, _LEAST_RATIO, _LEAST_GAIN = 4.0, 1.3, 30.0
 # Residuals over noise that count as this many at most.
 _CLIP = 6.0
 # Unknowns of the pose: rotation, and displacement across the baseline.
-_POSE = slice(2, 7)
+_POSE = slice(3, 8)
 
 
 def solve(problem: PairFit, *, search: bool) -> Fit | None:

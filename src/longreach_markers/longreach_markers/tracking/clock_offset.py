@@ -74,12 +74,17 @@ class ClockOffset:
     shift : float
         Movement of its pixels by the offset over their standard deviation, likewise.
     line_time : float
-        Line time of both cameras [s], in addition to that in the rig; NaN if unknown.
+        Mean line time of both cameras [s], in addition to that in the rig; NaN if unknown.
     line_deviation : float
         Standard error of it [s].
+    lines_apart : float
+        Line time of the second camera minus that of the first [s], in addition to those in the
+        rig; 0 if it is not significant, NaN if unknown.
+    lines_apart_deviation : float
+        Standard error of it [s].
     line_shift : float
-        Movement of pixels by the line time over their standard deviation, exceeded in 1 % of
-        images.
+        Movement of pixels by the line time, or by this difference, over their standard deviation,
+        exceeded in 1 % of images.
     line_error : float
         Movement of markers while it exposes the rows from the middle to theirs, likewise [m].
     steps : tuple of ClockStep
@@ -105,6 +110,8 @@ class ClockOffset:
     shift: float = 0.0
     line_time: float = math.nan
     line_deviation: float = math.inf
+    lines_apart: float = math.nan
+    lines_apart_deviation: float = math.inf
     line_shift: float = 0.0
     line_error: float = 0.0
     steps: tuple[ClockStep, ...] = ()
@@ -112,6 +119,12 @@ class ClockOffset:
     moved: str = ''
     misfit: float = 1.0
     contradiction: tuple[float, float] | None = None
+
+    @property
+    def lines_differ(self) -> bool:
+        """Whether line times differ for certain, and move pixels by more than their deviation."""
+        is_sure = abs(self.lines_apart) > SURE * self.lines_apart_deviation
+        return is_sure and self.line_shift > 1.0
 
     @property
     def has_line_time(self) -> bool:
@@ -127,7 +140,8 @@ class ClockOffset:
     def is_known(self) -> bool:
         """Whether there is one offset, determined better than to an interval between images."""
         is_sure = SURE * self.deviation < self.interval
-        return is_sure and not self.steps and self.misfit < UNFIT
+        is_one = not self.steps and not self.lines_differ
+        return is_sure and is_one and self.misfit < UNFIT
 
     @property
     def is_significant(self) -> bool:
@@ -148,6 +162,8 @@ class ClockOffset:
             return f'{what}the estimate has not converged; {advice}, irregularly'
         if self.steps:
             return f'{what}not one value: {self._steps}'
+        if self.lines_differ:
+            return f'{what}cannot be known, as {self._shutters}'
         if self.misfit >= UNFIT:
             return (
                 f'{what}cannot be known, as residuals are {self.misfit:.2g} times the noise of'
@@ -183,6 +199,17 @@ class ClockOffset:
         )
 
     @property
+    def _shutters(self) -> str:
+        """What is known of rolling shutters that differ, and what to do."""
+        first, second = self.cameras
+        return (
+            f'rolling shutters of {second} and {first} differ by {1e6 * self.lines_apart:+.2f} us a'
+            f' row of these images (standard error {1e6 * self.lines_apart_deviation:.2f} us):'
+            ' write line_time of both from the data sheets into the rig (negative if read from'
+            ' below), then run sync again'
+        )
+
+    @property
     def _steps(self) -> str:
         """The steps in words."""
         first, second = self.cameras
@@ -210,6 +237,9 @@ class ClockOffset:
                 f' the clock was set; {effect}; no camera has moved and no delay corrects this:'
                 ' record with the time of each exposure, or use one part alone'
             )
+        if self.lines_differ:
+            effect = wrong.format('moving markers', 1e3 * max(self.line_error, self.error))
+            return f'{self._shutters}; until then {effect}'
         if self.has_line_time:
             effect = wrong.format('moving markers', 1e3 * max(self.line_error, self.error))
             return (
@@ -258,21 +288,26 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
         count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
         return dataclasses.replace(result, sightings=count)
     misfit = fit.misfit(found)
-    line = fit.descend(found.offsets, with_line=True)
-    if line is not None:
+    for count in (2, 1):
+        line = fit.descend(found.offsets, lines=count)
+        if line is None:
+            continue
         rows = fit.rows(line.offsets)
-        delays = np.abs(line.line * rows.speeds * fit.heights(rows))
+        delays = np.abs(line.lines[count - 1] * rows.speeds * fit.heights(rows))
         depths = np.linalg.norm(fit.points(rows) - fit.poses[1].translation, axis=1)
         result = dataclasses.replace(
             result,
-            line_time=line.line,
-            line_deviation=line.line_deviation,
+            line_time=float(line.lines[0]),
+            line_deviation=float(line.line_deviations[0]),
+            lines_apart=float(line.lines[1]),
+            lines_apart_deviation=float(line.line_deviations[1]),
             line_shift=float(np.quantile(delays / rows.noise, _QUANTILE)),
             line_error=float(np.quantile(delays * depths, _QUANTILE)),
         )
-        if result.has_line_time:
+        if result.lines_differ if count == 2 else result.has_line_time:
             # Without it, the offset would contain the mean of its effect.
             found, misfit = line, fit.misfit(line)
+            break
     there, stamped = fit.rows(found.offsets), fit.rows(0.0 * found.offsets)
     # The same sightings at both offsets.
     _, a, b = np.intersect1d(there.keys, stamped.keys, return_indices=True)

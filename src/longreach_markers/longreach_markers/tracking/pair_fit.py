@@ -10,9 +10,9 @@ markers that stand still, or move along these lines, carry no information.
 
 Estimated together with T are the pose of the second camera and a constant error of each marker's
 pixel, so that a bumped camera does not look like an offset. Rolling shutters expose row v later
-than the middle row by line_time (v - v_middle): if both cameras have the same one, e contains its
-difference between the rows of both cameras times the velocity. The equations are solved again
-with it as a further unknown, which is used where it is significant.
+than the middle row by line_time (v - v_middle): e contains the difference of both delays times the
+velocity. The equations are solved again with the mean line time and the difference of both as
+further unknowns, or with one of both alike, which are used where they are significant.
 
 Residuals are weighted by Huber's function; the standard error is the larger one of that from their
 scatter and that from blocks of time (residuals that persist).
@@ -88,7 +88,7 @@ def track_of(table: np.ndarray, mounted: MountedCamera) -> Track:
 class Rows(NamedTuple):
     """Equations of all sightings at assumed offsets; L of them, with P unknowns."""
 
-    matrix: np.ndarray  # (L, P), derivatives of the residuals by the unknowns, the first by T
+    matrix: np.ndarray  # (L, P), derivatives by the unknowns: T, line times, pose, markers
     residuals: np.ndarray  # (L,), e
     deviations: np.ndarray  # (L,), of e from the pixels
     slope_deviations: np.ndarray  # (L,), of the first column
@@ -110,8 +110,8 @@ class Fit(NamedTuple):
     cost: float
     scale: float  # of the residuals, over their stated deviations
     speed: float  # largest image velocity across the epipolar lines [px/s]
-    line: float  # line time [s]
-    line_deviation: float
+    lines: np.ndarray  # (2,), mean line time, and that of the second camera minus the first [s]
+    line_deviations: np.ndarray  # (2,)
     offsets: np.ndarray  # (S,), at which the equations were linearised [s]
 
 
@@ -140,7 +140,8 @@ class PairFit:
         ]
         self.interval = float(np.median(np.concatenate([np.diff(p[2].times) for p in pairs])))
         length = float(np.linalg.norm(self._base))
-        priors = [_PRIOR_OFFSET, PRIOR_LINE, *3 * [_PRIOR_TURN], *2 * [_PRIOR_SHIFT * length]]
+        priors = [_PRIOR_OFFSET, *2 * [PRIOR_LINE], *3 * [_PRIOR_TURN]]
+        priors += 2 * [_PRIOR_SHIFT * length]
         # 1 / variance; in the order of the unknowns.
         self.prior = np.array([*priors, *len(pairs) * [_PRIOR_PIXEL]]) ** -2.0
         self.steps: list[float] = []
@@ -204,9 +205,9 @@ class PairFit:
             camera.fy * xy[:, 1] + camera.cy - 0.5 * (camera.height - 1.0)
             for camera, xy in zip(self._lenses, (left.places, places), strict=True)
         ]
-        lines = slopes * (rows[0] - rows[1])
+        lines = slopes * (rows[0] - rows[1]), -0.5 * slopes * (rows[0] + rows[1])
         return Rows(
-            np.column_stack([slopes, lines, turned, crossed @ self._across, constants]),
+            np.column_stack([slopes, *lines, turned, crossed @ self._across, constants]),
             crossed @ base,
             np.sqrt(own + other),
             _SLOPE_NOISE / self.interval * np.sqrt(other),
@@ -252,9 +253,9 @@ class PairFit:
     def _are_enough(self, rows: Rows) -> bool:
         return len(rows.times) >= _LEAST_SIGHTINGS * (len(self.prior) + len(self.steps))
 
-    def descend(self, offsets: np.ndarray, *, with_line: bool = False) -> Fit | None:
+    def descend(self, offsets: np.ndarray, *, lines: int = 0) -> Fit | None:
         """
-        Minimise by Gauss-Newton steps from offsets (S,) [s].
+        Minimise by Gauss-Newton steps from offsets (S,) [s], with 0 to 2 unknown line times.
 
         Returns None with too few sightings; deviations are infinite if it has not converged.
         """
@@ -267,16 +268,16 @@ class PairFit:
                 rows = Rows(*(values[np.isin(rows.keys, common)] for values in rows))
             if not self._are_enough(rows):
                 return None
-            found = self._fit(rows, offsets, with_line=with_line)
+            found = self._fit(rows, offsets, lines=lines)
             step = np.clip(found.unknowns[: len(offsets)], -_LARGEST_STEP, _LARGEST_STEP)
             if (np.abs(step) < _CONVERGED * found.deviations).all():
                 return found
             offsets = offsets + step
         endless = np.full(len(offsets), math.inf)
-        return found._replace(deviations=endless, line_deviation=math.inf)
+        return found._replace(deviations=endless, line_deviations=np.full(2, math.inf))
 
     def _fit(
-        self, rows: Rows, offsets: np.ndarray, *, with_offset: bool = True, with_line: bool = False
+        self, rows: Rows, offsets: np.ndarray, *, with_offset: bool = True, lines: int = 0
     ) -> Fit:
         """Solve the linearised equations, with weights that follow the residuals."""
         weights, scale, count = np.ones(len(rows.times)), 1.0, len(offsets)
@@ -290,7 +291,7 @@ class PairFit:
         for _ in range(10):
             moves = np.abs(slopes) > MOVES * noise * max(1.0, scale)
             matrix[:, :count] = segment * (slopes * (moves & with_offset))[:, None]
-            matrix[:, count] = np.where(moves & with_line, whole[:, 1], 0.0)
+            matrix[:, count : count + 2] = moves[:, None] * whole[:, 1:3] * (lines > np.arange(2))
             weighted = matrix * weights[:, None] / scale**2
             inverse = np.linalg.inv(matrix.T @ weighted + np.diag(prior))
             unknowns = inverse @ (weighted.T @ right)
@@ -301,14 +302,14 @@ class PairFit:
             weights = np.minimum(1.0, _HUBER / np.maximum(size, _HUBER))
             if abs(scale - before) < 1e-3 * scale:
                 break
-        variances = np.diag(inverse)[: count + 1]
+        variances = np.diag(inverse)[: count + 2]
         edges = np.linspace(rows.times.min(), rows.times.max(), _BLOCKS + 1)[1:-1]
         blocks = np.searchsorted(edges, rows.times)
         scores = np.zeros((_BLOCKS, len(unknowns)))
         np.add.at(scores, blocks, weighted * residuals[:, None])
         used = len(np.unique(blocks[moves])) if moves.any() else 0
         if used >= _LEAST_BLOCKS:
-            by_blocks = np.sum((scores @ inverse[: count + 1].T) ** 2, axis=0)
+            by_blocks = np.sum((scores @ inverse[: count + 2].T) ** 2, axis=0)
             variances = np.maximum(variances, by_blocks * used / (used - 1.0))
         across = np.abs(slopes) * rows.deviations / rows.per_pixel
         return Fit(
@@ -318,8 +319,8 @@ class PairFit:
             float(np.mean(np.minimum(residuals**2, scale * _HUBER * np.abs(residuals)))),
             scale,
             float(across.max()),
-            float(unknowns[count]),
-            math.sqrt(variances[count]),
+            unknowns[count : count + 2],
+            np.sqrt(variances[count:]),
             offsets,
         )
 
