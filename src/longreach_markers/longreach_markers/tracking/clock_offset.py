@@ -203,8 +203,8 @@ class ClockOffset:
         """What is known of rolling shutters that differ, and what to do."""
         first, second = self.cameras
         return (
-            f'rolling shutters of {second} and {first} differ by {1e6 * self.lines_apart:+.2f} us a'
-            f' row of these images (standard error {1e6 * self.lines_apart_deviation:.2f} us):'
+            f'rolling shutters of {second} and {first} differ by {1e6 * self.lines_apart:+.2f} us'
+            f' a row of these images (standard error {1e6 * self.lines_apart_deviation:.2f} us):'
             ' write line_time of both from the data sheets into the rig (negative if read from'
             ' below), then run sync again'
         )
