@@ -47,6 +47,8 @@ RUNS = [
     ('boom', 'load_release', 1.0, 0.005),
     ('excavator', 'dig_17kpa', 1.0, 0.005),
     ('harvester', 'open_loop', 6.7, 0.005),
+    ('links', 'swing', 0.0, 0.005),  # straight: controllers begin to bend them
+    ('links', 'circle', 0.5, 0.005),
 ]
 
 
@@ -129,6 +131,17 @@ def test_a_harvester_moves_by_the_events_of_its_time(time: float) -> None:
     names = [one.name for one in now.outputs]
     assert now.observe(now.x, now.u)[names.index('log')] == 500.0
     check_motion(now, later, 0.005)
+
+
+def test_an_excavator_closes_its_valves_where_the_sweep_ends() -> None:
+    spec, parameters, scenario, options = loaded('excavator', 'dig_17kpa')
+    brief = scenario.replace(sweep_deg=1.0, duration=1.0)
+    run = spec.simulate(parameters, brief, options)
+    # It is looked for in each cycle of 10 ms, every second row.
+    end = 2 * int((run.column('swept')[::2] >= np.radians(1.0)).argmax())
+    times = run.column('time')[[end - 2, end]].tolist()
+    spools = [spec.smooth(parameters, brief, options, t, False).u[2] for t in times]
+    assert spools == [1.0, 0.0]
 
 
 def test_the_crane_begins_with_the_first_command() -> None:

@@ -141,7 +141,9 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         machine = Excavator(parameters, scenario, options.step, options.tolerance)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
-        return smooth_model(machine, state, time, free)
+        # Whether the sweep ends here, and valves close, is seen in the step that follows.
+        later = machine.advance(state, BY_SCENARIO, time, machine.step)
+        return smooth_model(machine, state._replace(swept=later.swept), time, free)
 
     def cosimulation(
         self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions

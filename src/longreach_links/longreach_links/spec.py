@@ -6,6 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_links.description import ROOT_FRAME, robot_description
@@ -68,12 +70,7 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         return simulate(FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario))
 
     def smooth(
-        self,
-        parameters: Links,
-        scenario: Scenario,
-        options: LinksOptions,
-        time: float,
-        free: bool,
+        self, parameters: Links, scenario: Scenario, options: LinksOptions, time: float, free: bool
     ) -> SmoothModel:
         """Return the equations at a time of a run; nothing sticks."""
         from longreach_links.linear import smooth_model
@@ -83,7 +80,10 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         machine = FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
-        return smooth_model(machine, state)
+        # The torques of the cycle that begins.
+        angles, rates = machine.controller.motors(state.x)
+        torques = machine.controller.torques(angles, rates, round(time / machine.step))
+        return smooth_model(machine, state._replace(torques=np.array(torques)))
 
 
 LINKS = LinksSpec()
