@@ -11,6 +11,7 @@ from longreach_dynamics.runs import Run, convert
 from longreach_machine import MachineSpec, Panel, curves_of
 from longreach_tools.output import figure, legend
 from longreach_tools.plot._picture import spans
+from longreach_tools.signals import with_gaps
 
 # Largest number of curves with a legend; least columns of a legend.
 _NAMED, _COLUMNS = 9, 5
@@ -62,7 +63,7 @@ def _draw_panel(axis: Any, panel: Panel, run: Run[Any], library: Run[Any] | None
 
     def values_of(one: Run[Any], name: str) -> tuple[Any, Any]:
         values = one.column(name, panel.unit)
-        return one.column('time'), values - values[0] if panel.relative else values
+        return with_gaps(one.column('time'), values - values[0] if panel.relative else values)
 
     for column, curve in curves:
         time, values = values_of(run, column.name)

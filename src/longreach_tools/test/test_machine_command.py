@@ -192,10 +192,12 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
 
 def test_limits_of_a_panel_and_what_the_library_says_are_in_its_unit():
     axis = Figure().subplots()
-    run = Run(Rope(1.5), COLUMNS, np.array([[0.0, 3.0], [0.1, 3.0]]))
+    # Between the last two rows others are missing.
+    run = Run(Rope(1.5), COLUMNS, np.array([[0.1 * k, 3.0] for k in (0, 1, 2, 3, 9)]))
     library = Run(Rope(1.5), COLUMNS, np.array([[0.0, 4.0], [0.1, 4.0]]))
     _draw_panel(axis, Panel('height', (Curve('height'),), 'mm', limits=('length',)), run, library)
     assert [line.get_ydata()[0] for line in axis.lines] == [3000.0, 4000.0, 1500.0]
+    assert np.isnan(axis.lines[0].get_ydata()).tolist() == [False] * 4 + [True, False]
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ def test_release_of_a_load_is_an_event(tmp_path, capsys):
     found = Outcome(capsys, 'plot', bag, 'x.car_position', '--out', out, '--format', 'json').json
     assert events(found) == [(5.0, 'load released'), (7.0, 'load attached')]
     assert 'load released' in texts(out)
+    picture, _ = build(bag, [Signal('load', 'inertia.m'), Signal('x', 'car_position')], Window())
+    assert [panel.curves[0].steps for panel in picture.panels] == [True, False]
 
 
 def test_table_has_all_samples_in_full_precision(crane, tmp_path, capsys):
@@ -182,12 +184,13 @@ def test_a_second_run_may_lack_an_entry(tmp_path):
 def test_no_line_is_drawn_across_a_gap():
     time = np.array([0.0, 1.0, 2.0, 8.0, 9.0])
     line = Curve('a', 'a', 'm', time, np.ones(5))
-    held = dataclasses.replace(line, steps=True)
-    picture = Picture('', '', [Panel('a\n[m]', [line, held])], (), (), ('one',)).readable()
-    drawn, steps = picture.panels[0].curves
-    assert drawn.time.tolist() == [0.0, 1.0, 2.0, 5.0, 8.0, 9.0]
-    assert np.flatnonzero(np.isnan(drawn.values)).tolist() == [3]
-    assert steps.time.tolist() == time.tolist()
+    flag = dataclasses.replace(line, steps=True)
+    held = dataclasses.replace(flag, time=np.array([0.0, 3.0, 3.1, 9.0, 50.0]))
+    picture = Picture('', '', [Panel('a\n[m]', [line, flag, held])], (), (), ('one',)).readable()
+    for drawn in picture.panels[0].curves[:2]:
+        assert drawn.time.tolist() == [0.0, 1.0, 2.0, 3.0, 8.0, 9.0]
+        assert np.flatnonzero(np.isnan(drawn.values)).tolist() == [3]
+    assert picture.panels[0].curves[2].time.tolist() == held.time.tolist()
 
 
 def test_samples_of_one_time_have_rows_of_their_own(tmp_path, capsys):

@@ -12,6 +12,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
+from longreach_tools.signals import period_of, with_gaps
 from longreach_view.world import STALE, Series, World
 
 _MOST = 6
@@ -23,6 +24,8 @@ _MOST_POINTS = 500
 # as a share of them. Less than noise is no motion, and has the span of rest.
 _FILLED, _LEAST_SPAN = 0.3, 1e-2
 _NOISE, _REST = 1e-6, 1e-2
+# Of so many last values it is found out whether they have a period.
+_RECENT = 100
 # Between the two ends of the line of an event [s]: upright on any page.
 _INSTANT = 1e-6
 # Of lines, those of matplotlib, as in figures; of set points and of events.
@@ -146,7 +149,14 @@ def limits_of(
 
 def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray:
     """Return times and values before an end, shape (2, K); what is silent ends with its last."""
-    part = series.window(end - window, end)
+    begin = end - window
+    if series.is_held or not period_of(np.diff(series.window(-math.inf, end)[0, -_RECENT:])):
+        # It holds until the next value, also what was before.
+        part = series.window(-math.inf, end)
+        part = part[:, max(0, int(np.searchsorted(part[0], begin, 'right')) - 1) :].copy()
+        part[0] = np.maximum(part[0], begin)
+        return part
+    part = np.array(with_gaps(*series.window(begin, end)))
     if silent and part.size:
         part = np.append(part, [[series.last + _INSTANT], [math.nan]], axis=1)
     return part

@@ -124,7 +124,7 @@ def _in_words(stamps: StampReport | None) -> str:
         return 'not compared'
     if stamps.sentence():
         return stamps.sentence()
-    return 'even' if stamps.period_s is None else f'every {stamps.period_s:.6g} s'
+    return 'no period' if stamps.period_s is None else f'every {stamps.period_s:.6g} s'
 
 
 def _instant(time: int) -> str:

@@ -23,8 +23,9 @@ NANOSECONDS = 1_000_000_000
 # Intervals beyond this many periods are gaps: one lost message doubles an interval.
 _GAP_FACTOR = 1.5
 
-# Least number of intervals that define a period.
-_MINIMUM_STEPS = 3
+# Least number of intervals that define a period, and least share of them that are at most half a
+# period away from it; others are those of a topic that is published when something changes.
+_MINIMUM_STEPS, _EVEN = 3, 0.75
 
 # Types of topics with messages of several nodes, or cameras: their stamps are no one's sequence.
 _SHARED_TYPES = (
@@ -167,7 +168,7 @@ class HeaderClock:
 class StampReport(NamedTuple):
     """Statistics of the stamps of a topic."""
 
-    period_s: float | None = None  # median of the positive intervals; None for fewer than three
+    period_s: float | None = None  # median of the positive intervals; None: they have no period
     gaps: int = 0  # intervals of more than 1.5 periods
     largest_gap_s: float = 0.0
     missing: int = 0  # estimated number of messages
@@ -181,13 +182,23 @@ class StampReport(NamedTuple):
             noun = 'gap' if self.gaps == 1 else 'gaps'
             parts.append(
                 f'{self.gaps} {noun} in the stamps, largest {self.largest_gap_s:.6g} s '
-                f'(period {self.period_s:.6g} s), about {self.missing} missing'
+                f'(period {self.period_s:.6g} s), about {self.missing} lost or not sent'
             )
         if self.backwards:
             parts.append(f'stamps went backwards {self.backwards} times')
         if self.duplicates:
             parts.append(f'{self.duplicates} repeated stamps')
         return '; '.join(parts)
+
+
+def period_of(steps: Any) -> float:
+    """Return the median of intervals (n,), 0 where they have no period."""
+    import numpy as np  # not for commands that read no stamps
+
+    if len(steps) < _MINIMUM_STEPS:
+        return 0.0
+    period = float(np.median(steps))
+    return period if np.mean(np.abs(steps - period) <= 0.5 * period) >= _EVEN else 0.0
 
 
 def stamp_report(stamps: array[int]) -> StampReport:
@@ -199,9 +210,9 @@ def stamp_report(stamps: array[int]) -> StampReport:
     steps = np.diff(np.concatenate((times[:1], times[1:][times[1:] != 0])))
     backwards, duplicates = int((steps < 0).sum()), int((steps == 0).sum())
     steps = steps[steps > 0]
-    if len(steps) < _MINIMUM_STEPS:
+    period = period_of(steps)
+    if not period:
         return StampReport(backwards=backwards, duplicates=duplicates)
-    period = float(np.median(steps))
     gaps = steps[steps > _GAP_FACTOR * period]
     return StampReport(
         period_s=period / NANOSECONDS,

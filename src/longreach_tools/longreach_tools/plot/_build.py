@@ -29,6 +29,7 @@ from longreach_tools.signals import (
     column_of,
     find_topic,
     is_below,
+    period_of,
     read_signals,
     signals_of,
 )
@@ -125,12 +126,15 @@ class _Side:
                 f'{self.path}: {none} of {signal.topic} has {signal.field}; similar:'
                 f' {near_names(signal.field, known)}'
             )
-        return Curve(str(signal), label, unit, self.seconds(time), values, is_flag)
+        # What has no period is published when it changes, and holds until then.
+        steps = is_flag or not period_of(np.diff(time))
+        return Curve(str(signal), label, unit, self.seconds(time), values, steps)
 
     def column(self, column: Column, space: str, label: str = '') -> Curve:
         """Return a column of a machine over the times that all its topics have."""
         time, values = column_of(self.recording.topics, column, space)
-        return Curve(column.name, label, column.unit, self.seconds(time), values)
+        steps = not period_of(np.diff(time))
+        return Curve(column.name, label, column.unit, self.seconds(time), values, steps)
 
     def events(self) -> tuple[list[Strip], list[Mark]]:
         """Return strips and marks of the events."""

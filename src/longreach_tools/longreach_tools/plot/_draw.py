@@ -62,8 +62,8 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> None:
     axis.set_ylabel(panel.label)
     # An offset would be written where events are named.
     axis.ticklabel_format(axis='y', useOffset=False)
-    values = [curve.values for curve in (*panel.curves, *panel.others)]
-    if all(curve.steps for curve in panel.curves) and not any((one < 0.0).any() for one in values):
+    values = np.concatenate([curve.values for curve in (*panel.curves, *panel.others)])
+    if np.isin(values[np.isfinite(values)], (0.0, 1.0)).all():
         axis.set_yticks([0, 1])
     entries = len(panel.curves) + 2 * bool(panel.others)
     axis.legend(

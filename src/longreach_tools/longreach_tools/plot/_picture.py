@@ -18,9 +18,8 @@ import numpy as np
 
 from longreach_dynamics.runs import convert
 from longreach_tools.fields import Signal
+from longreach_tools.signals import GAP, period_of, with_gaps
 
-# An interval beyond this many median intervals is a gap: neither values nor lines go across it.
-_GAP = 5.0
 # Units in which people read, and the magnitude from which on.
 _READ = {
     'rad': ('deg', 0.0),
@@ -51,15 +50,7 @@ class Curve:
 
     def broken(self) -> Curve:
         """Return the curve with an unknown value in each gap, where no line is drawn."""
-        intervals = np.diff(self.time)
-        if self.steps or not intervals.size:
-            return self
-        gaps = np.flatnonzero(intervals > _GAP * np.median(intervals))
-        between = self.time[gaps] + 0.5 * intervals[gaps]
-        time, values = (
-            np.insert(self.time, gaps + 1, between),
-            np.insert(self.values, gaps + 1, np.nan),
-        )
+        time, values = with_gaps(self.time, self.values)
         return dataclasses.replace(self, time=time, values=values)
 
     def less(self, other: Curve) -> Curve:
@@ -78,8 +69,9 @@ class Curve:
             else:
                 between = np.interp(self.time, time, values)
             steps = np.diff(time)
+            longest = GAP * period_of(steps) or math.inf
             inside = (self.time >= time[0]) & (self.time <= time[-1])
-            inside &= np.minimum(*(steps[end - 1] for end in ends)) <= _GAP * np.median(steps)
+            inside &= np.minimum(*(steps[end - 1] for end in ends)) <= longest
             found[inside] = (self.values - between)[inside]
         return dataclasses.replace(self, values=found, zero=self.zero - other.zero)
 
