@@ -25,7 +25,7 @@ from longreach_view.charts import (
     machine_charts,
     short_names,
 )
-from longreach_view.page import Request, scale_lines, unplaced_lines
+from longreach_view.page import Request, lacking_lines, scale_lines
 from longreach_view.recording import BagSource
 from longreach_view.scene import Scene
 from longreach_view.server import new_token, open_server, stop_server
@@ -84,7 +84,7 @@ def export(paths: Sequence[Path], file: Path) -> str:
     beside = beside.replace('BEGIN', repr(source.begin))
     rows = [f'<div>{html.escape(note)}</div>' for note in source.notes()]
     for machine in world.machines.values():
-        rows += unplaced_lines(scene, machine)
+        rows += lacking_lines(scene, machine)
     rows += scale_lines(world.machines.values())
     beside = beside.replace('SCALES', ''.join(rows))
     beside = beside.replace('FIGURE', _figure(charts, worlds, source.length))

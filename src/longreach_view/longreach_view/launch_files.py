@@ -31,6 +31,8 @@ class Started:
         self._file = self._given().get('scenario_file', '') if launches else ''
         self._processes = [_launch(words) for words in launches[:_AT_ONCE]]
         self._next_at_last = time.monotonic() + _PATIENCE
+        # When launches that were asked to end are killed [s]; 0: they run.
+        self._kill_at = 0.0
         # Exit code when all launches have ended, one of them so, and none was heard; otherwise 0.
         self.failure = 0
 
@@ -66,8 +68,9 @@ class Started:
         return {name: float(arguments[name] or 0.0) for name in NUMBERS if name in arguments}
 
     def restart(self, arguments: Mapping[str, str]) -> None:
-        """End the only launch, and start it again with other arguments."""
-        self.close()
+        """End the only launch; :meth:`follow` starts it again, with other arguments."""
+        if not self._kill_at:
+            self._end()
         name, given = self._launches[0][0], {**self._given(), **arguments}
         # Where a file is given the name of a scenario does not count.
         given.pop('scenario_file', None)
@@ -80,10 +83,15 @@ class Started:
                 number += 1
             given['record'] = f'{record}_{number}'
         self._launches = [[name, *(f'{key}:={v}' for key, v in given.items())]]
-        self._processes = [_launch(self._launches[0])]
 
     def follow(self, heard: Collection[str] = ()) -> list[str]:
         """Start what is due, knowing which machines are heard; return a line for what ended."""
+        if self._kill_at:
+            if time.monotonic() > self._kill_at:
+                self.close()
+            if any(process.poll() is None for process in self._processes):
+                return [f'longreach launch {self._launches[0][0]} ends, and starts again then']
+            self._processes, self._kill_at = [_launch(self._launches[0])], 0.0
         count = len(self._processes)
         quiet = {words[0] for words in self._launches[:count]}.difference(heard)
         if count < len(self._launches) and (not quiet or time.monotonic() > self._next_at_last):
@@ -98,15 +106,20 @@ class Started:
             if code is not None
         ]
 
-    def close(self) -> None:
-        """End all launches."""
+    def _end(self) -> None:
+        """Ask all launches to end."""
+        self._kill_at = time.monotonic() + _PATIENCE
         for process in self._processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-        end = time.monotonic() + _PATIENCE
+
+    def close(self) -> None:
+        """End all launches."""
+        if not self._kill_at:
+            self._end()
         for process in self._processes:
             try:
-                process.wait(max(0.1, end - time.monotonic()))
+                process.wait(max(0.1, self._kill_at - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

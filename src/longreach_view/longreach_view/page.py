@@ -33,7 +33,7 @@ from longreach_view.charts import (
     short_names,
 )
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
-from longreach_view.world import STALE, Machine, World
+from longreach_view.world import EVENTS, STALE, Machine, World
 
 ALL = 'all machines'
 TRANSPORT = ('pause', 'resume', 'step', 'reset')
@@ -393,7 +393,7 @@ class Page:
             rows.append(_state_row(machine, note, halted[machine.name]))
             if machine.problem:
                 rows.append(_line(f'{machine.name}: {machine.problem}', 'amber'))
-            rows += unplaced_lines(self.scene, machine)
+            rows += lacking_lines(self.scene, machine)
         if not world.machines:
             rows.append(_line('No machine found yet. Start one: longreach launch crane'))
         rows += [_line(note, 'amber') for note in notes]
@@ -513,8 +513,8 @@ def _line(text: str, kind: str = 'grey') -> str:
     return f'<div class="{kind}">{html.escape(text)}</div>'
 
 
-def unplaced_lines(scene: Scene, machine: Machine) -> list[str]:
-    """Return a line for each unknown frame in which a machine draws, and for unknown joints."""
+def lacking_lines(scene: Scene, machine: Machine) -> list[str]:
+    """Return what is not shown as it is: drawings in unknown frames, unknown joints, events."""
     text = '{}: no robot description has the frame {!r}; what is drawn in it is at the root'
     lines = [text.format(machine.name, frame) for frame in scene.unplaced.get(machine.name, ())]
     joints = machine.robot.joints.values() if machine.robot and machine.positions else ()
@@ -525,6 +525,8 @@ def unplaced_lines(scene: Scene, machine: Machine) -> list[str]:
     ]
     if still:
         lines.append(f'{machine.name}: joint_states lack {", ".join(still)}, which do not move')
+    if len(machine.events) == EVENTS:
+        lines.append(f'{machine.name}: events before the last {EVENTS} are not shown')
     return [_line(line.removeprefix(': '), 'amber') for line in lines]
 
 

@@ -31,7 +31,8 @@ _SPEED_WINDOW = 2.0
 _CAPACITY = 60_000
 # Flags of messages, each with what is said when it becomes true.
 _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
-_TRACK, _EVENTS = 300, 100
+# Last positions of a marker, and events of a machine, that are kept.
+_TRACK, EVENTS = 300, 1000
 # Of topics that are not plotted, names of numbers are looked for this often [s].
 _LOOK = 1.0
 
@@ -72,6 +73,7 @@ class Series:
     def __init__(self, capacity: int) -> None:
         self._data = np.empty((2, 2 * capacity))
         self._capacity, self._begin, self._end = capacity, 0, 0
+        self.is_held = False  # a value holds until the next one, however late that is
 
     def append(self, time: float, value: float) -> None:
         """Add a value, but not one that comes late; a reset begins the series anew."""
@@ -139,7 +141,7 @@ class Machine:
     load: float = math.nan  # mass of what it carries [kg], since [s]
     load_time: float = -math.inf
     # The last ones, (time [s], text): brake, emergency mode, loads.
-    events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_EVENTS))
+    events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=EVENTS))
     drawings: dict[str, Drawing] = field(default_factory=dict)  # by topic
     # Of markers by name, and their last positions, in a frame.
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -227,7 +229,7 @@ class World:
         self._looked: dict[str, float] = {}
         self.series: dict[str, Series] = {}
         self._plotted: frozenset[str] = frozenset()
-        self._waiting: deque[Sample] = deque(maxlen=_EVENTS)
+        self._waiting: deque[Sample] = deque(maxlen=EVENTS)
 
     # --- messages ----------------------------------------------------------------------------
 
@@ -253,7 +255,7 @@ class World:
         if is_machine and name not in self.machines:
             self.machines[name] = Machine(name)
             # What came before its machine was known.
-            waiting, self._waiting = self._waiting, deque(maxlen=_EVENTS)
+            waiting, self._waiting = self._waiting, deque(maxlen=EVENTS)
             for earlier in waiting:
                 self.take(earlier, now)
         machine = self._owner(name)
@@ -355,6 +357,7 @@ class World:
         self, topic: str, message: Any, stamp: float | None, machine: Machine | None
     ) -> None:
         """Keep the values of signals, and the names of all numbers of a topic."""
+        is_held = stamp is None
         if stamp is None:
             # Such as a set point, which has no header: it holds from now on.
             stamp = machine.time if machine is not None else self.clock
@@ -374,6 +377,7 @@ class World:
         for name, value in values.items():
             series = self.series.get(f'{topic}.{name}')
             if series is not None:
+                series.is_held |= is_held
                 series.append(stamp, value)
 
     def is_plotted(self, topic: str) -> bool:

@@ -98,8 +98,11 @@ def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
 def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(
     monkeypatch, tmp_path
 ):
-    begun = []
-    monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(list(words)))
+    begun, codes, signals = [], [0], []
+    running = SimpleNamespace(poll=lambda: codes[-1], send_signal=signals.append)
+    monkeypatch.setattr(
+        launch_files, '_launch', lambda words: begun.append(list(words)) or running
+    )
     boom = launch_files.Started([['boom', 'record:=bag']])
     own, *others = boom.scenarios()
     assert own == 'load_release'
@@ -111,16 +114,20 @@ def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(
     assert excavator.numbers() == {'cohesion': 9000.0}
     (tmp_path / 'bag_2').mkdir()
     again = launch_files.Started([['boom', f'record:={tmp_path}/bag', 'scenario:=hold']])
-    again._processes = []
+    codes.append(None)
     again.restart({'scenario': 'wave'})
+    assert signals == [signal.SIGINT]
+    assert again.follow() == ['longreach launch boom ends, and starts again then']
+    assert begun[-1][-1] == 'scenario:=hold', 'the page does not wait for its end'
+    codes.append(0)
+    again.follow()
     assert begun[-1] == ['boom', f'record:={tmp_path}/bag_3', 'scenario:=wave']
     mine = launch_files.Started([['boom', 'scenario_file:=/a/b.yaml', 'controller:=false']])
-    mine._processes = []
     assert mine.scenarios()[:2] == ['/a/b.yaml', 'hold']
     for chosen, word in (('hold', 'scenario:=hold'), ('/a/b.yaml', 'scenario_file:=/a/b.yaml')):
         mine.restart({'scenario': chosen})
+        mine.follow()
         assert begun[-1] == ['boom', 'controller:=false', word]
-        mine._processes = []
     assert launch_files.Started([['harvester', 'scenario:=none']]).scenarios()[0] == 'none'
     several = launch_files.Started([['boom'], ['crane']])
     assert (several.scenarios(), several.numbers()) == ([], {})

@@ -16,8 +16,8 @@ from longreach_view.charts import (
     load_presets,
     preset_charts,
 )
-from longreach_view.page import _state_row, unplaced_lines
-from longreach_view.world import STALE, Machine, Sample, Series, World
+from longreach_view.page import _state_row, lacking_lines
+from longreach_view.world import EVENTS, STALE, Machine, Sample, Series, World
 
 POSITION = '/north/joint_states.position[car_joint]'
 URDF = (
@@ -278,6 +278,26 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert values[first] == 1234.0
 
 
+def test_a_gap_is_none_of_a_line_and_what_is_published_on_changes_holds():
+    world, chart = World(lambda message: message), Chart('', '', 1.0, ('/n/a.x', '/n/load.m'))
+    world.machines['n'] = Machine('n', time=0.0)
+    world.plot([*chart.signals, '/n/set_point.data'])
+    for k in (*range(300), *range(400, 900)):
+        world.series['/n/a.x'].append(0.01 * k, 1.0)
+    for time in (0.0, 0.2, 3.0):
+        world.series['/n/load.m'].append(time, time)
+    for world.machines['n'].time in 0.1 * np.arange(30):
+        world.take(Sample('/n/set_point', 'Float64', {'data': 2.0}, None), 0.0)
+    times, values, held, _ = lines_of(chart, [world], 8.0)
+    assert times[np.isnan(values)][1:] == pytest.approx([3.0], abs=0.011), 'one at the beginning'
+    assert held[np.searchsorted(times, [1.0, 2.9, 3.1, 8.9])].tolist() == [0.2, 0.2, 3.0, 3.0]
+    # Values before the window hold, too.
+    world.present = 8.99
+    times, held, _ = lines_of(chart_of('/n/set_point.data'), [world], 2.0)
+    assert times.tolist() == [6.99, 8.99]
+    assert held.tolist() == [2.0, 2.0]
+
+
 def test_a_line_with_more_samples_hides_none_of_a_longer_one():
     world = World(lambda message: message)
     chart = Chart('', '', 1.0, ('/n/a.x', '/n/b.x'))
@@ -308,8 +328,11 @@ def test_joints_that_no_sample_has_are_named():
     world = World(lambda _: {})
     for one in (sample(1.0), described(URDF.replace('car_joint', 'cra_joint'))):
         world.take(one, 0.0)
-    (line,) = unplaced_lines(SimpleNamespace(unplaced={}), world.machines['north'])
-    assert 'north: joint_states lack cra_joint' in line
+    for k in range(2 * EVENTS):
+        world.take(status(1.0, brake=bool(k % 2)), 0.0)
+    lines = lacking_lines(SimpleNamespace(unplaced={}), world.machines['north'])
+    assert 'north: joint_states lack cra_joint' in lines[0]
+    assert f'north: events before the last {EVENTS} are not shown' in lines[1]
 
 
 def test_set_points_are_grey_and_others_have_colours_of_their_own():
