@@ -75,10 +75,18 @@ def test_a_comparison_for_programs(capsys, tmp_path):
     assert file.read_text().splitlines()[:2] == ['time,position,force', '0,1.5,10']
 
 
-def test_nothing_is_compared_with_a_run_that_failed():
-    failed = run_of(EXPECTED, message='too fast; take a shorter step')
+def test_a_run_that_failed_is_compared_up_to_there(capsys):
+    failed = run_of(EXPECTED[:2], message='too fast; take a shorter step')
+    assert report_comparison(arguments(), 'crane', run_of(EXPECTED), failed, 'Name it') == 1
+    out, err = capsys.readouterr()
+    assert (json.loads(out)['same'], json.loads(out)['compared_until']) == (True, 0.1)
+    assert err == (
+        "longreach crane compare: the library's run failed at 0.1 s: too fast; take a shorter"
+        ' step\n'
+    )
+    nothing = dataclasses.replace(failed, table=EXPECTED[:0])
     with pytest.raises(LongreachError, match='too fast'):
-        report_comparison(arguments(), 'crane', run_of(EXPECTED), failed, 'Name it')
+        report_comparison(arguments(), 'crane', run_of(EXPECTED), nothing, 'Name it')
 
 
 class Worried(Run[None]):
