@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import math
+import os
 import re
 import signal
 import subprocess
@@ -170,6 +172,7 @@ def test_own_machine_runs_and_draws(workspace: Path) -> None:
         (('lift',), 'its package would have LIFT twice'),
         (('false',), 'its package would have False twice'),
         (('other', '--out', '/proc'), '--out /proc cannot be written'),
+        (('other', '--out', 'new/src'), '--out new/src cannot be written: No space left'),
         (('there',), 'longreach_there exists'),
     ],
 )
@@ -182,8 +185,13 @@ def test_a_package_that_cannot_be_written_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path('src/longreach_there').mkdir(parents=True)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, 'write_text', full)
     Outcome(capsys, 'new', *words).refused(error)
-    assert [path.name for path in Path('src').iterdir()] == ['longreach_there']
+    assert [path.name for path in Path().rglob('*')] == ['src', 'longreach_there']
 
 
 @pytest.mark.slow

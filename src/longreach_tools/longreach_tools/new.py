@@ -67,12 +67,13 @@ def _run(arguments: argparse.Namespace) -> None:
         raise InputError(
             f'name = {name!r}: its package would have {clash[0]} twice; take another name'
         )
+    made = next((one for one in reversed(package.parents) if not one.exists()), package)
     try:
         for file, text in files.items():
             copy = package / renamed(str(file))
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(renamed(text), encoding='utf-8')
     except OSError as error:
-        shutil.rmtree(package, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         raise InputError(f'--out {arguments.out} cannot be written: {error.strerror}') from error
     print(_NEXT.format(package=package, name=name))
