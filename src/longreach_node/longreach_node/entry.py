@@ -4,12 +4,11 @@ Start and end of a node's process.
 A node ends with exit code 0 on Ctrl-C and SIGTERM, at any moment of its life, also while its
 modules are still being imported; with 2 for bad input and 1 for a failure, each with one line
 instead of a traceback. The entry points of a package are therefore made here, by name: signal
-handlers are installed before the heavy imports.
+handlers are installed before all imports that take time, also those of this module.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -19,7 +18,6 @@ from importlib import import_module
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_node.middleware import check_middleware, use_dds_profile
 
 # After a signal: longest time for a callback or a constructor to return, then for the middleware
 # to be taken down [s].
@@ -45,6 +43,8 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
         for number in _SIGNALS:
             # Nothing has been created yet: there is nothing to clean up.
             signal.signal(number, lambda *_: os._exit(0))
+        from longreach_node.middleware import check_middleware, use_dds_profile
+
         use_dds_profile(profile)
         try:
             check_middleware()
@@ -76,25 +76,26 @@ def spin_until(executor: Any, done: Any | None) -> None:
         raise error
 
 
-class _Event(ctypes.Structure):
-    """The C library's sigevent."""
-
-    _fields_ = (
-        ('value', ctypes.c_void_p),
-        ('signal', ctypes.c_int),
-        ('notify', ctypes.c_int),
-        ('function', ctypes.c_void_p),
-        ('rest', ctypes.c_char * 40),
-    )
-
-
 def _exit_after(seconds: float, code: int) -> Callable[[], object]:
     """End the process after some time [s], whatever it does then; return what cancels it."""
     # A thread of Python could not: rclpy keeps the interpreter's lock while it takes a node down,
     # and Fast DDS may not return from that (eProsima/Fast-DDS issue 6513).
+    import ctypes
+
+    class Event(ctypes.Structure):
+        """The C library's sigevent."""
+
+        _fields_ = (
+            ('value', ctypes.c_void_p),
+            ('signal', ctypes.c_int),
+            ('notify', ctypes.c_int),
+            ('function', ctypes.c_void_p),
+            ('rest', ctypes.c_char * 40),
+        )
+
     libc = ctypes.CDLL(None)
     leave = ctypes.cast(libc._exit, ctypes.c_void_p)
-    event, timer = _Event(code, 0, _SIGEV_THREAD, leave), ctypes.c_void_p()
+    event, timer = Event(code, 0, _SIGEV_THREAD, leave), ctypes.c_void_p()
     libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer))
     whole = int(seconds)
     # Interval and first time, each in seconds and nanoseconds.
@@ -105,6 +106,8 @@ def _exit_after(seconds: float, code: int) -> Callable[[], object]:
 
 def _run(factory: Callable[[], Any]) -> int:
     """Create a node, spin it until it is done or a signal comes, and return the exit code."""
+    import ctypes  # noqa: F401  # not first within the handler of a signal
+
     import rclpy
     from rclpy.exceptions import ParameterException
     from rclpy.executors import ExternalShutdownException

@@ -34,13 +34,20 @@ class Toy(Node):
 # Sends the process itself a signal at a named point.
 AT_A_POINT = """
 import os, signal, sys, time
-import rclpy
 point, number = sys.argv[1], int(sys.argv[2])
 def reached(name):
     if name == point:
         os.kill(os.getpid(), number)
         # Lets rclpy's thread for signals act before the next line runs.
         time.sleep(0.05)
+class Finder:
+    def find_spec(name, *_):
+        reached(f'import of {name}')
+sys.meta_path.insert(0, Finder)
+if point.startswith('import'):
+    from longreach_node.entry import node_entry
+    node_entry('toy:Toy')()
+import rclpy
 begin, make = rclpy.init, rclpy.Context.init
 def make_context(*args, **kwargs):
     reached('inside init')
@@ -97,7 +104,16 @@ RUN = "from longreach_node.entry import node_entry; node_entry('toy:Toy')()"
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
 @pytest.mark.parametrize(
     'point',
-    ['before init', 'inside init', 'after init', 'constructor begins', 'constructor', 'callback'],
+    [
+        'import of ctypes',
+        'import of importlib.resources',
+        'before init',
+        'inside init',
+        'after init',
+        'constructor begins',
+        'constructor',
+        'callback',
+    ],
 )
 def test_a_signal_at_any_point_ends_it_cleanly(tmp_path: Path, point: str, name: str) -> None:
     text = NODE.format(body="reached('constructor')", tick="reached('callback')")
