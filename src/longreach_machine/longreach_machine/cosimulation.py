@@ -41,7 +41,9 @@ _WHOLE = 1e-6
 def write_fmu(
     file: Path, spec: MachineSpec[Any, Any, Any], parameters: Any, scenario: Any, options: Any
 ) -> None:
-    """Write the FMU of a machine that begins as a scenario does."""
+    """Write the FMU of a machine that begins as a scenario does; InputError for sensors."""
+    if sensors := getattr(options, 'sensors', ''):
+        raise InputError(f'sensors = {sensors}, allowed: none, as an FMU has no controllers')
     machine, signals, command = spec.cosimulation(parameters, scenario, options)
     names_of(signals, machine.joint_sample(machine.initial_state(), command([0.0] * len(signals))))
     given = {
