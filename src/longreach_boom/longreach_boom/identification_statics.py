@@ -156,10 +156,10 @@ class StaticBoom:
         if any(pose.setting.loads for pose in poses):
             found.append(Nuisance('payload_scale', '1', 1.0, self.payload, 1.0))
         for i, cylinder in enumerate(machine.cylinders):
-            scale = cylinder.friction.coulomb or 1e3
+            # Large scales: what the data say about friction and biases is not judged.
+            scale = 10.0 * cylinder.friction.coulomb or 1e4
             found.append(Nuisance(f'left_friction_{i + 1}', 'N', scale))
             size = float(np.hypot(areas.head_area[i], areas.rod_area[i]))
-            # Large scales: what the data say about biases is not judged.
             bias = self.pressure_bias * size
             found.append(Nuisance(f'force_bias_{i + 1}', 'N', 10.0 * bias or 1.0, bias))
             for inclined in sorted(kinds):

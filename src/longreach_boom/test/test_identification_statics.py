@@ -276,7 +276,8 @@ def test_poses_from_one_direction(small, poses):
 def test_directions_that_are_unknown(small, poses):
     some = [changed(poses[0], 'force_1', 0), *poses[1:]]
     result = identified(small, some)
-    assert any('force_1: not used in 1 of 20 poses' in text for text in result.warnings)
+    assert any('force_1: not used in 1 of 20 poses' in text for text in result.notes)
+    assert result.warnings == ()
     assert np.isnan(result.residuals['force_1'][0])
     assert np.isfinite(result.residuals['strain_1'][0])
     once = [changed(pose, 'force_1', -1 if k else 1) for k, pose in enumerate(poses)]

@@ -93,6 +93,9 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
     assert result['parameters']['youngs_modulus']['start'] == load_boom().youngs_modulus
     assert {'static_force_1', 'static_strain_4'} <= set(result['fit'])
     assert all(f'longreach identify: {text}' in err for text in result['warnings'])
+    # A warning means something.
+    assert result['warnings'] == []
+    assert 'longreach identify: note: force_1, force_2, force_3, force_4: not used in 2 of' in err
     boom = load_boom(found)
     assert boom.youngs_modulus == result['parameters']['youngs_modulus']['value']
     # Dimensions move within what is known of them, friction is not known from poses at rest.

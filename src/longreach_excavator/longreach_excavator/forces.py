@@ -38,8 +38,8 @@ MEASURED_TIME = 6.0
 """Length of the test to which the trend lines were fitted [s]."""
 STRONGEST = 1e7
 """Largest force of a cylinder [N]; larger ones mean wrong units."""
-# Tanks are at atmospheric pressure, 1e5 Pa: smaller values are in bar, or MPa. Largest forces below
-# this share of what the weakest cylinder can are in kN: no rod bears 2.5 times as much.
+# Tanks are at atmospheric pressure, 1e5 Pa: smaller values are in bar, or MPa. Largest forces
+# below this share of what the weakest cylinder can are in kN: no rod bears 2.5 times as much.
 _WEAKEST, _THOUSANDTHS = 5e4, 2.5e-3
 
 

@@ -171,7 +171,8 @@ def _run(arguments: argparse.Namespace) -> None:
             text = report_of(found, files, arguments, planted, more)
             path.write_text(text, encoding='utf-8')
     print_result({**found.to_dict(), **more}, text_of(found, more), arguments.format)
-    for text in (*found.warnings, *failed):
+    notes = [f'note: {text}' for text in found.notes]
+    for text in (*found.warnings, *failed, *notes):
         print(f'longreach identify: {text}', file=sys.stderr)
 
 

@@ -47,6 +47,8 @@ CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _REST, _LATEST = 1.0, 1.0
 # Share of the variance before that is left, from which data do not tell a parameter.
 _UNTOLD = 0.7
+# Residuals of another signal's prediction over those of its own, from which both look swapped.
+_RESEMBLES = 0.3
 # Share of the duration that must be explained where actuators slip, for a result from it alone.
 _ENOUGH = 0.1
 # Multiples of the start of the parameter that decides frequencies, which are 2.5 % apart: the
@@ -104,6 +106,7 @@ class Found:
     problem: Problem
     machine: Any
     derived: dict[str, tuple[float, float]]
+    notes: tuple[str, ...] = ()  # what was left out, as usual
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
@@ -182,8 +185,7 @@ def identify(
     found, problem = _searched(
         problem_at, predict, _slips(whole), settings, progress=progress, **workers
     )
-    found = _kept(identifiable, machine, found)
-    best = predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True)))
+    found, best, notes = _kept(predict, found)
     doubts = dict.fromkeys(identifiable.doubts(best, one) for one in predict.experiments)
     warnings = (*found.warnings, *_late(found), *(text for text in doubts if text))
     found = found._replace(warnings=warnings)
@@ -197,13 +199,13 @@ def identify(
     def propagated(name: str) -> tuple[float, float]:
         return found.propagated(lambda values: derived(tuple(values.values()))[name])
 
-    silent = [
+    notes += [
         f'{", ".join(names)} of {recording.name} never change: their resolution is unknown, and'
         ' they are not compared'
         for recording in recordings
         if (names := _constant(recording, _resolutions(recordings), settings.signals))
     ]
-    silent += [
+    silent = [
         f'{", ".join(names)} of {recording.name} have no row in the motion that is compared, and'
         ' count nothing: is their clock another one?'
         for recording, used in zip(recordings, problem.recordings, strict=True)
@@ -222,6 +224,7 @@ def identify(
         problem,
         best,
         {name: propagated(name) for name in identifiable.derived(machine, here)},
+        tuple(notes),
     )
 
 
@@ -286,11 +289,11 @@ def _searched(
 
     def warned(result: tuple[Estimate, Problem], *texts: str) -> tuple[Estimate, Problem]:
         found, problem = result
-        texts = (*texts, *_unexplained(found, problem, events))
+        texts = (*texts, *_unexplained(found, problem, events, slips))
         return found._replace(warnings=(*found.warnings, *texts)), problem
 
     first = None if slips else plain()
-    if first and (first[0].status == INTERRUPTED or not _unexplained(*first, events)):
+    if first and (first[0].status == INTERRUPTED or not _unexplained(*first, events, slips)):
         return first
     length = min(settings.duration, max(one.end - one.start for one in predict.experiments))
     try:
@@ -439,22 +442,49 @@ def problem_of(
     )
 
 
-def _kept(identifiable: Identifiable, machine: Any, found: Estimate) -> Estimate:
-    """Return an estimate in which what the data do not tell has the values of the start file."""
-    start = identifiable.values(machine)
-    values, untold = found.values.copy(), []
-    for j, name in enumerate(found.names):
-        if found.logarithmic[j] and found.prior_share[j] > _UNTOLD and name in start:
-            values[j] = start[name]
-            untold.append(name)
-    if not untold:
-        return found
-    text = (
-        f'the data hardly tell {", ".join(untold)}: kept as in the start file, with the error of'
-        ' what is known before; motions in which actuators slip tell more about damping of joints'
-        ' and friction'
+def _kept(predict: Simulated, found: Estimate) -> tuple[Estimate, Any, list[str]]:
+    """
+    Return an estimate in which what the data do not tell is as in the start file, and its machine.
+
+    The others move along, to the best values for these.
+    """
+    start = predict.identifiable.values(predict.machine)
+
+    def machine_at(values: np.ndarray) -> Any:
+        return predict.machine_with(dict(zip(found.names, values.tolist(), strict=True)))
+
+    untold = np.array(
+        [
+            bool(found.logarithmic[j]) and found.prior_share[j] > _UNTOLD and name in start
+            for j, name in enumerate(found.names)
+        ]
     )
-    return found._replace(values=values, warnings=(*found.warnings, text))
+    if not untold.any():
+        return found, machine_at(found.values), []
+    names = [name for name, one in zip(found.names, untold, strict=True) if one]
+    wanted = np.array([start[name] for name in names])
+    scale = np.where(found.logarithmic, found.values, 1.0)
+    covariance = found.covariance / np.outer(scale, scale)
+    away = np.log(wanted / found.values[untold])
+    moved = covariance[:, untold] @ np.linalg.solve(covariance[np.ix_(untold, untold)], away)
+    # What is considered only stays.
+    moved[~np.isfinite(moved) | (found.prior_share == 1.0)] = 0.0
+    logarithmic = found.logarithmic
+    values = found.values + moved
+    values[logarithmic] = found.values[logarithmic] * np.exp(moved[logarithmic])
+    values[untold] = wanted
+    text = f'the data hardly tell {", ".join(names)}: '
+    try:
+        best = machine_at(values)
+    except InputError:
+        # Such as a static friction of the file that is less than the Coulomb friction found.
+        text += 'as in the start file they contradict what was found; they are as the search left'
+        return found, machine_at(found.values), [text]
+    text += (
+        'kept as in the start file, with the error of what is known before; motions in which'
+        ' actuators slip tell more about damping of joints and friction'
+    )
+    return found._replace(values=values), best, [text]
 
 
 def _late(found: Estimate) -> list[str]:
@@ -513,19 +543,46 @@ def _unseen(recording: Recording, used: Recording, patterns: Sequence[str]) -> l
     ]
 
 
-def _unexplained(found: Estimate, problem: Problem, events: Sequence[float]) -> tuple[str, ...]:
+def _unexplained(
+    found: Estimate, problem: Problem, events: Sequence[float], slips: bool
+) -> tuple[str, ...]:
     """Return a warning about residuals in motion that are above those at rest, if there are."""
     ratios = excess(problem, found.predicted, events)
     if not ratios:
         return ()
-    words = ', '.join(f'{name} ({ratio:.1f} times)' for name, ratio in ratios.items())
-    text = (
-        f'residuals in motion above those at rest: {words}; parameters that act while actuators'
-        ' slip, such as damping of joints and friction, can be off by more than their standard'
-        ' errors, as sticking and slipping may follow in another order; release a lighter load,'
-        ' which all actuators hold'
+    words = ', '.join(
+        f'{name} ({ratio:.1f} times{_resembled(name, found, problem)})'
+        for name, ratio in ratios.items()
     )
+    text = f'residuals in motion above those at rest: {words}; '
+    if slips:
+        text += (
+            'parameters that act while actuators slip, such as damping of joints and friction, can'
+            ' be off by more than their standard errors, as sticking and slipping may follow in'
+            ' another order; release a lighter load, which all actuators hold'
+        )
+    else:
+        text += (
+            'the model does not explain them: a column, a sign, a dimension, the load or its event'
+            ' is wrong, or a parameter is not estimated; standard errors do not hold'
+        )
     return (text,)
+
+
+def _resembled(name: str, found: Estimate, problem: Problem) -> str:
+    """Return which other signal of its kind explains an unexplained one much better, if any."""
+    errors: dict[str, float] = {}
+    for recording in problem.recordings:
+        if name not in recording.signals:
+            continue
+        times, values, _ = recording.signals[name]
+        for other, shown in recording.signals.items():
+            if _kind(other) == _kind(name) and (recording.name, other) in found.predicted:
+                here = np.interp(times, shown.times, found.predicted[recording.name, other])
+                error = np.nanstd(values - here)
+                errors[other] = max(errors.get(other, 0.0), float(error))
+    best = min(errors, key=lambda other: errors[other])
+    return f', it looks like {best}' if errors[best] < _RESEMBLES * errors[name] else ''
 
 
 def _joined(prior: Prior | None, beliefs: Mapping[str, tuple[float, float]]) -> Prior | None:

@@ -24,14 +24,14 @@ STATIC_GROUPS = ('masses', 'gauges')
 
 @dataclasses.dataclass(frozen=True)
 class Identified:
-    """Result of :func:`identify_machine`; notes: what was taken for granted."""
+    """Result of :func:`identify_machine`; ``first``: warnings about the recordings."""
 
     page: Identifiable
     start: Any
     machine: Any
     statics: StaticResult | None
     dynamics: Found | None
-    notes: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, dict[str, float | None]]:
@@ -54,9 +54,16 @@ class Identified:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        found = [*self.notes, *(self.statics.warnings if self.statics else ())]
+        found = [*self.first, *(self.statics.warnings if self.statics else ())]
         found += list(self.dynamics.estimate.warnings) if self.dynamics else []
         return tuple(dict.fromkeys(found))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out or kept, as in usual recordings."""
+        return tuple(
+            text for stage in (self.statics, self.dynamics) if stage for text in stage.notes
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
@@ -72,6 +79,7 @@ class Identified:
             'parameters': self.parameters,
             'fit': fit,
             'warnings': list(self.warnings),
+            'notes': list(self.notes),
             'stages': stages,
         }
 
@@ -100,7 +108,7 @@ def identify_machine(
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')
     check_recordings([*static, *motion], page.signals(start))
-    notes = tuple(
+    first = tuple(
         f'{recording.name} does not tell its payload, which is taken as 0 kg; with a load all'
         f' masses would be wrong: give --payload {recording.name}=MASS'
         for recording in static
@@ -124,7 +132,7 @@ def identify_machine(
         at_rest = identify_statics(statics, start, poses, of_rest, stretches)
     if motion and at_rest and at_rest.estimate.status == INTERRUPTED:
         # What has no errors is no prior.
-        motion, notes = (), (*notes, 'interrupted at the poses at rest: motion is not compared')
+        motion, first = (), (*first, 'interrupted at the poses at rest: motion is not compared')
     found = None
     if motion:
         known = set(at_rest.parameters) if at_rest else set()
@@ -156,4 +164,4 @@ def identify_machine(
             for name, value in zip(found.estimate.names, found.estimate.values, strict=True)
             if '@' not in name
         }
-    return Identified(page, start, page.with_values(start, values), at_rest, found, notes)
+    return Identified(page, start, page.with_values(start, values), at_rest, found, first)

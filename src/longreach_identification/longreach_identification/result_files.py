@@ -71,6 +71,7 @@ def found_file(found: Identified, files: Sequence[Path]) -> str:
         line = f'{name} = {_number(value)} +- {_number(error)}'
         lines.append(line if start is None else f'{line}, before {_number(start)}')
     lines += [f'Warning: {text}' for text in found.warnings]
+    lines += [f'Note: {text}' for text in found.notes]
     text = yaml.safe_dump(
         found.machine.as_mapping(), sort_keys=False, default_flow_style=None, width=99
     )
@@ -148,6 +149,7 @@ def report_of(
     title = html.escape(f'Identification of the {page.name}')
     parts = [f'<h1>{title}</h1>', _table((), facts, 'facts')]
     parts += [f'<p class="warning">{html.escape(text)}</p>' for text in found.warnings]
+    parts += [f'<p>{html.escape(text)}</p>' for text in found.notes]
     for heading, content in tables:
         parts += [f'<h2>{html.escape(heading)}</h2>', content]
     if found.statics is not None:

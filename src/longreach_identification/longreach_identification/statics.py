@@ -72,7 +72,7 @@ class Nuisance(NamedTuple):
 
     name: str
     unit: str
-    scale: float  # typical size
+    scale: float  # typical size; of what is not judged ten times as much
     deviation: float = np.inf  # of its prior; inf: no prior; 0: it is none
     mean: float = 0.0  # of its prior
     bounds: tuple[float, float] = (-np.inf, np.inf)
@@ -128,6 +128,7 @@ class StaticResult:
     stretches: tuple[str, ...]  # lines on what was used
     sensitivity: dict[str, dict[str, float]]
     warnings: tuple[str, ...]
+    notes: tuple[str, ...]  # what was left out, as usual
 
     def prior(self) -> Prior:
         """Return parameters and their covariance as prior for another estimation."""
@@ -214,7 +215,8 @@ def identify_statics(
             ' poses, or shorten the shortest stretch'
         )
     values = _values(poses)
-    warnings = _check_directions(poses, values) + _check_rest(poses, values)
+    warnings, notes = _check_directions(poses, values)
+    warnings += _check_rest(poses, values)
     values = {name: shown for name, shown in values.items() if np.isfinite(shown).any()}
     gauges = [name for name in values if fnmatchcase(name, _GAUGES)]
     unknowns = _unknowns(statics, machine, parameters, gauges)
@@ -323,6 +325,7 @@ def identify_statics(
         tuple(stretches),
         _sensitivity(predict.slopes, rows, found, free, known),
         (*warnings, *found.warnings, *_check_residuals(statics, poses, residuals, since)),
+        tuple(notes),
     )
 
 
@@ -338,8 +341,10 @@ def _values(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
     return found
 
 
-def _check_directions(poses: Sequence[StaticPose], values: Mapping[str, np.ndarray]) -> list[str]:
-    """Return warnings about directions; raises InputError when there is one only."""
+def _check_directions(
+    poses: Sequence[StaticPose], values: Mapping[str, np.ndarray]
+) -> tuple[list[str], list[str]]:
+    """Return warnings and notes about directions; InputError when there is one only."""
     warnings = []
     unused: dict[int, list[str]] = {}
     for name, shown in values.items():
@@ -362,7 +367,7 @@ def _check_directions(poses: Sequence[StaticPose], values: Mapping[str, np.ndarr
                 f'{name}: only {fewest} pose was approached from one of both directions; friction'
                 ' and mass are told apart by it alone'
             )
-    return warnings + [
+    return warnings, [
         f'{", ".join(names)}: not used in {count} of {len(poses)} poses, before which the actuator'
         ' did not move, so that the sign of its friction is unknown'
         for count, names in unused.items()
@@ -528,7 +533,7 @@ def _sensitivity(
 
 def _check_scatter(nuisances: Sequence[Nuisance], found: Estimate) -> list[str]:
     """Return warnings about forces that friction does not explain."""
-    frictions = {n.name.replace('left_friction', 'force'): n.scale for n in nuisances}
+    frictions = {n.name.replace('left_friction', 'force'): 0.1 * n.scale for n in nuisances}
     return [
         f'{name} scatters by {fit.deviation:.3g} N about the model, its friction by about'
         f' {frictions[name] / 2.0:.3g} N: payload, columns, areas or units are wrong, or friction'

@@ -75,21 +75,47 @@ class Slipping(Oscillator):
         return 'an actuator slips'
 
 
+class Pair(Oscillator):
+    """Two parameters whose sum is the frequency: of the small one the data tell little."""
+
+    least = 0.0  # share of the large one
+
+    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
+        known = ('motion', 'rad/s', 0.1, 100.0, '', math.log(3.0), True)
+        return tuple(FreeParameter(name, *known) for name in ('large', 'small'))
+
+    def values(self, machine: Any) -> dict[str, float]:
+        return dict(
+            zip(('large', 'small'), (2.7, 0.3) if machine == 3.0 else machine, strict=True)
+        )
+
+    def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
+        large, small = {**self.values(machine), **values}.values()
+        if small < self.least * large:
+            raise InputError('small, allowed: more')
+        return large, small
+
+    def predict(self, machine: Any, experiment: Experiment, times: Any) -> dict[str, np.ndarray]:
+        return super().predict(sum(machine), experiment, times)
+
+
 def found(
     shown: np.ndarray,
     machine: Oscillator | None = None,
     clocks: Mapping[str, tuple[str, ...]] | None = None,
     others: Mapping[str, Signal] | None = None,
+    parameters: tuple[str, ...] = ('frequency',),
 ) -> Estimate:
-    """Identify from a frequency of 3 rad/s."""
+    """Identify from a frequency of 3 rad/s; notes are at the end of the warnings."""
     noise = NOISE * np.random.default_rng(1).standard_normal(TIMES.size)
     own = {'motion': Signal(TIMES, shown + noise, np.full(TIMES.size, np.nan))}
     recording = Recording('run', {**own, **(others or {})})
-    return dynamics.identify(
-        machine or Oscillator(), 3.0, [recording], ['frequency'],
+    result = dynamics.identify(
+        machine or Oscillator(), 3.0, [recording], parameters,
         dynamics.Settings(offsets=(), clocks=clocks or {}, horizons=()),
         processes=1, progress=False,
-    ).estimate  # fmt: skip
+    )  # fmt: skip
+    return result.estimate._replace(warnings=(*result.estimate.warnings, *result.notes))
 
 
 def test_residuals_above_the_noise_start_a_search_from_the_first_moments_on(
@@ -102,6 +128,18 @@ def test_residuals_above_the_noise_start_a_search_from_the_first_moments_on(
     # Without it, the search ends in one of the other minima.
     monkeypatch.setattr(dynamics, 'excess', lambda *_: {})
     assert abs(found(shown).value('frequency') - 3.4) > 0.1
+
+
+@pytest.mark.parametrize(
+    ('least', 'text'), [(0.0, 'kept as in the start'), (0.0976, 'they are as the search left')]
+)
+def test_what_data_hardly_tell_is_kept_and_the_rest_still_fits(least: float, text: str) -> None:
+    machine = Pair()
+    machine.least = least
+    kept = found(np.sin(3.4 * MOVED), machine, parameters=('large', 'small'))
+    assert kept.values.sum() == pytest.approx(3.4, abs=2e-3)
+    assert (kept.value('small') == 0.3) == (least == 0.0)
+    assert text in kept.warnings[-1]
 
 
 @pytest.mark.parametrize(('late', 'told'), [(0.3, True), (0.0, False)])
@@ -154,6 +192,25 @@ def test_what_no_parameters_explain_is_named() -> None:
     shown = np.sin(3.4 * MOVED) * np.exp(-0.2 * MOVED)
     warnings = ' '.join(found(shown).warnings)
     assert 'residuals in motion above those at rest: motion (' in warnings
+    assert 'the model does not explain them: a column' in warnings
+
+
+class Gauges(Oscillator):
+    def predict(
+        self, machine: float, experiment: Experiment, times: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        shown = super().predict(machine, experiment, times)
+        return {n: v * {'strain_1': 1.0, 'strain_2': 0.5}.get(n, 1.0) for n, v in shown.items()}
+
+
+def test_signals_that_are_swapped_are_named() -> None:
+    moved, unknown = np.sin(3.0 * MOVED), np.full(TIMES.size, np.nan)
+    noise = NOISE * np.random.default_rng(2).standard_normal((2, TIMES.size))
+    values = moved * [[0.5], [1.0]] + noise
+    swapped = {f'strain_{i}': Signal(TIMES, values[i - 1], unknown) for i in (1, 2)}
+    warnings = ' '.join(found(moved, Gauges(), others=swapped).warnings)
+    for i in (1, 2):
+        assert f'times, it looks like strain_{3 - i})' in warnings
 
 
 def test_a_machine_that_needs_longer_recordings_keeps_its_first_result(
