@@ -217,6 +217,8 @@ def test_spools_with_a_lag_follow_their_commands(time: float, behind: float, fas
     jump = {'swing': [[0.0, 0.0], [0.1, 0.0], [0.1, 0.5]]}
     scenario = HARVESTER.rest(harvester).replace(spools=SpoolKnots(**jump))
     found = linearize(HARVESTER.smooth(harvester, scenario, options, time, False))
+    # Each state, such as a rate of the head, has the name of its column.
+    assert set(found.states) <= set(found.outputs)
     assert found.x[-3:] == pytest.approx([0.5 - behind, 0.0, 0.0])
     assert found.u[:3].tolist() == [0.5, 0.0, 0.0]
     assert found.rate[-3:] == pytest.approx([10.0 if fast else behind / 0.02, 0.0, 0.0])

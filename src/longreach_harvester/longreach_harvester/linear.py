@@ -34,7 +34,7 @@ from longreach_harvester.bodies import (
 )
 from longreach_harvester.machine import Harvester, HarvesterState
 from longreach_harvester.model import BALANCE, FLOW_1, FLOW_2, PRESSURE_2, RAIL, SIZE, WIDTH, rates
-from longreach_harvester.parameters import JOINTS
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS
 from longreach_harvester.simulation import columns_of, series
 from longreach_machine.linear import Signal, SmoothModel
 
@@ -162,8 +162,8 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
         *((f'rate_{name}', 'rad/s') for name in JOINTS),
         *((f'p_{side}_{name}', 'Pa') for side in (1, 2) for name in JOINTS),
         *((f'q_{side}_{name}', 'm^3/s') for side in (1, 2) for name in JOINTS),
-        *((f'head_{axis}', 'rad') for axis in (1, 2)),
-        *((f'head_{axis}_rate', 'rad/s') for axis in (1, 2)),
+        *((f'q_{name}', 'rad') for name in HEAD_JOINTS),
+        *((f'rate_{name}', 'rad/s') for name in HEAD_JOINTS),
     ][:size]
     return SmoothModel(
         tuple(Signal(*pair) for pair in (*names, *((f'spool_{JOINTS[i]}', '1') for i in lagged))),

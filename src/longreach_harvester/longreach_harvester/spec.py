@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Run
@@ -111,6 +112,14 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
     def rest(self, parameters: HarvesterParameters) -> Scenario:
         """Return a scenario of the installed pose."""
         return resting_scenario()
+
+    def check(self, scenario: Scenario, options: HarvesterOptions) -> None:
+        """Raise InputError for sensors that nothing reads."""
+        if options.sensors and not scenario.is_controlled:
+            raise InputError(
+                f'--sensors {options.sensors}, allowed with sines or a path of the tip, whose'
+                ' controllers read them'
+            )
 
     def simulate(
         self, parameters: HarvesterParameters, scenario: Scenario, options: HarvesterOptions

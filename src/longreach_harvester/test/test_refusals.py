@@ -142,6 +142,7 @@ def test_refused(action, what):
     [
         (('pose', '--tip', '1,2'), 'X,Y,Z'),
         (('pose', '--angles', '0,1'), '--angles has 2'),
+        (('run', 'open_loop', '--sensors', 'typical'), '--sensors typical, allowed with sines'),
     ],
 )
 def test_refused_by_the_command(capsys, words, what):

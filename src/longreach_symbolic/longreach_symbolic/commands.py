@@ -147,8 +147,8 @@ def _model(options: argparse.Namespace) -> Model:
     if options.file is None:
         if options.links is None:
             raise InputError('neither --links nor --file is given; give one of them')
-        if options.symbols == 'none':
-            raise InputError('--symbols none needs the numbers of a --file')
+        if options.symbols in ('file', 'none'):
+            raise InputError(f'--symbols {options.symbols} needs a --file')
         return symbolic_model(
             options.links,
             2 if options.modes is None else options.modes,
