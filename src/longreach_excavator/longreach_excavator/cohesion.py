@@ -53,8 +53,11 @@ _LEAST_ERROR = 0.01
 _HUGE = 1e100
 # Rounds of a search, as each may tell the noise better.
 _ROUNDS = 4
-# Increase of the sum of squares up to which values fit equally well: two standard errors.
-_EQUAL = 4.0
+# Increase of the sum of squares up to which values fit equally well: two standard errors; and
+# places, in those, where jumps may let values fit as well that the derivative rules out.
+_EQUAL, _NEAR = 4.0, np.array([1.0, 1.5, 2.0, 3.0])
+# Precision of the range that an error states, as a share.
+_COARSE = 1e-3
 # Such values belong to the same minimum up to this difference from the best one, as a share of it.
 _APART = 0.05
 
@@ -64,7 +67,8 @@ class CohesionFit:
     """The cohesion that fits measurements best."""
 
     cohesion: float  # [Pa]
-    standard_error: float  # [Pa]
+    # [Pa]; larger by Student's factor where few rows tell the noise: two of them hold 95 %.
+    standard_error: float
     data: Measurements
     estimate: Estimate  # residuals and noise of the columns, warnings
     fitted: np.ndarray  # (rows, columns) of the run with this cohesion, at the measured times
@@ -142,8 +146,13 @@ def fit_cohesion(
         For arguments that are not allowed, and when the data do not determine the cohesion: with
         the values that fit equally well.
     """
+    from scipy.stats import norm, t  # not for every command
+
     digs = _Digs(excavator, scenario, data, bounds)
     known = _noise(data, noise or {})
+    factor = 1.0
+    if len(known) < len(data.columns):
+        factor = float(t.ppf(0.975, max(len(data.values) - 1, 1)) / norm.ppf(0.975))
     digs.scan()
     best = math.nan
     for _ in range(_ROUNDS):
@@ -159,17 +168,18 @@ def fit_cohesion(
         best, error = digs.best(), float(found.standard_errors[0])
         # Jumps may hide better ones nearby, each in a valley of its own.
         reach = 3.0 * min(max(error, digs.coarse_error(best)), 0.1 * best)
-        for value in np.linspace(best - reach, best + reach, 25):
-            digs.errors(float(np.clip(value, *bounds)))
+        near = np.outer([-error, error], _NEAR).ravel() if error < reach else np.zeros(0)
+        for away in (*np.linspace(-reach, reach, 25), *near):
+            digs.errors(float(np.clip(best + away, *bounds)))
         for low, high in digs.valleys(best, reach):
             digs.descend(low, high, 0.1 * error)
     best, inflation = digs.best(), float(found.inflation[0])
-    digs.spread = inflation if math.isfinite(inflation) else 1.0
+    digs.spread = factor**2 * (inflation if math.isfinite(inflation) else 1.0)
     digs.check_determined(best, reach, found.warnings)
-    equal = max(abs(value - best) for value in digs.tried() if digs.fits(value, best))
+    equal = digs.reach_of_equal(best, 0.2 * error)
     return CohesionFit(
         cohesion=best,
-        standard_error=max(error, 0.5 * equal),
+        standard_error=max(factor * error, 0.5 * equal),
         data=data,
         estimate=found,
         fitted=data.values + digs.errors(best),
@@ -361,8 +371,8 @@ class _Digs:
         ]
         if not (below or above or others):
             return
-        low = bounds[0] if below else self._edge(best, known[first], known[first - 1])
-        high = bounds[1] if above else self._edge(best, known[last], known[last + 1])
+        low = bounds[0] if below else self._edge(best, known[first], known[first - 1], _COARSE)
+        high = bounds[1] if above else self._edge(best, known[last], known[last + 1], _COARSE)
         also = f', and about {others[0]:.0f} Pa,' if others else ''
         raise InputError(
             f'{self._data.name}: the data do not determine the cohesion: values from {low:.0f} to'
@@ -371,9 +381,16 @@ class _Digs:
             + ''.join(f'. {text}' for text in warnings)
         )
 
-    def _edge(self, best: float, good: float, bad: float) -> float:
+    def reach_of_equal(self, best: float, precision: float) -> float:
+        """Return how far from the best one values fit as well [Pa], those of other valleys too."""
+        known = self.tried()
+        good = [k for k, value in enumerate(known) if self.fits(value, best)]
+        ends = (known[good[0]], known[good[0] - 1]), (known[good[-1]], known[good[-1] + 1])
+        return max(abs(self._edge(best, *pair, precision / best) - best) for pair in ends)
+
+    def _edge(self, best: float, good: float, bad: float, precision: float) -> float:
         """Return the last cohesion that fits [Pa] between one that does and one that does not."""
-        while abs(bad / good - 1.0) > 1e-3:
+        while abs(bad / good - 1.0) > precision:
             middle = math.sqrt(good * bad)
             good, bad = (middle, bad) if self.fits(middle, best) else (good, middle)
         return good

@@ -21,7 +21,7 @@ from longreach_dynamics.kernels import read_only
 from longreach_excavator.linkage import Pins
 from longreach_excavator.parameters import ExcavatorParameters, SealParameters
 from longreach_excavator.soil import coefficients
-from longreach_excavator.terrain import Ground, ground_of, no_ground
+from longreach_excavator.terrain import NO_GROUND, Ground, ground_of
 
 # Columns of the table of actuators: length of the retracted cylinder [m]; angles [rad] and lever
 # [m] of the lugs; travel of the seals [m].
@@ -105,7 +105,7 @@ def constants_of(
         soil.m_45,
     )
     table = excavator.chain().table()
-    ground = no_ground()
+    ground = NO_GROUND
     if terrain is not None:
         ground = ground_of(soil, excavator.gravity, excavator.bucket.length, table, terrain)
     return read_only(Constants(table, actuators, excavator.pins(), medium, ground))

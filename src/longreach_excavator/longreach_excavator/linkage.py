@@ -137,13 +137,6 @@ def _tables(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
         cylinders(q[row], pins, lengths[row], arms[row])
 
 
-class RodForces(NamedTuple):
-    """Tensions of the bucket's connecting rods [N]; in the thesis F_LK and F_PK."""
-
-    lk: np.ndarray
-    pk: np.ndarray
-
-
 @dataclasses.dataclass(frozen=True)
 class Linkage:
     """
@@ -216,22 +209,8 @@ class Linkage:
         return self._evaluate(q)[0]
 
     def levers(self, q: np.ndarray) -> np.ndarray:
-        """
-        Return d length / d theta [m], shape (..., 3): a diagonal Jacobian.
-
-        Rate of a joint = velocity of its cylinder / lever; its torque = force of the cylinder *
-        lever.
-        """
+        """Return d length / d theta [m], shape (..., 3): the diagonal of a Jacobian."""
         return self._evaluate(q)[1]
-
-    def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
-        """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
-        self._evaluate(q)
-        tensions = np.vectorize(
-            lambda angle, push: rod_forces(push, *bucket_cylinder(angle, self.pins)[:3]),
-            otypes=[float, float],
-        )
-        return RodForces(*tensions(np.asarray(q)[..., 2], force))
 
     def angles(self, lengths: np.ndarray) -> np.ndarray:
         """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""
@@ -243,7 +222,7 @@ class Linkage:
     def angle(self, cylinder: int, length: float) -> float:
         """Return the angle of one joint [rad] at a length of its cylinder [m]."""
         p = self.pins
-        low, high = sorted(self._length(cylinder, angle) for angle in self.ranges()[cylinder])
+        low, high = sorted(self.lengths(np.transpose(self.ranges()))[:, cylinder].tolist())
         # The lengths at the ends are subject to rounding.
         if not low - 1e-12 <= length <= high + 1e-12:
             raise InputError(
@@ -265,14 +244,6 @@ class Linkage:
         # The angle is determined up to whole turns.
         middle = 0.5 * sum(self.ranges()[cylinder])
         return middle + math.remainder(angle - middle, 2.0 * math.pi)
-
-    def _length(self, cylinder: int, angle: float) -> float:
-        """Return the length of one cylinder [m] at an angle of its joint [rad]."""
-        if cylinder == 0:
-            return float(abs(boom_cylinder(angle, self.pins)[0]))
-        if cylinder == 1:
-            return float(abs(arm_cylinder(angle, self.pins)[0]))
-        return float(abs(bucket_cylinder(angle, self.pins)[0]))
 
     def _evaluate(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return lengths and levers of checked poses."""

@@ -73,15 +73,11 @@ class Ground(NamedTuple):
     base: np.ndarray  # (4, 3) FIRST, FIRST_IM, SECOND, LENGTH of the links with an empty bucket
 
 
-_NO_GROUND = Ground(
+# Of a run without terrain.
+NO_GROUND = Ground(
     0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0j, np.zeros((0, 6)), 0.0,
     np.zeros(1), 0j, 0.0, 0j, 0.0, np.zeros(4), np.zeros((4, 3)),
 )  # fmt: skip
-
-
-def no_ground() -> Ground:
-    """Return the constants of a run without terrain: no cells."""
-    return _NO_GROUND
 
 
 def ground_of(
