@@ -140,7 +140,7 @@ class LiveSource(Source):
         self._ended += [
             f'{topic.name}: its publisher has ended; this is what it sent last'
             for topic in self._subscriptions.topics.values()
-            if topic.name.endswith('/joint_states') and not topic.publishers
+            if topic.name.endswith('/joint_states') and topic.offers and not topic.publishers
         ]
         found = self._node.get_service_names_and_types()
         self._services = {name: types[0] for name, types in found if len(types) == 1}

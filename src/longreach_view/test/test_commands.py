@@ -82,13 +82,15 @@ def test_what_has_ended_is_said_as_long_as_it_is_so(monkeypatch):
     world = World(numeric_fields)
     with contextlib.closing(LiveSource()) as source, bench() as plant:
         publisher = plant.driver.create_publisher(JointState, '/crane/joint_states', 1)
+        plant.listen(JointState, '/boom/joint_states')
 
         def notes():
             source.poll(world, time.monotonic())
             return source.notes()
 
         found = source._subscriptions.topics
-        plant.until(lambda: not notes() and '/crane/joint_states' in found, 'found')
+        both = {'/crane/joint_states', '/boom/joint_states'}
+        plant.until(lambda: notes() == [] and both <= {*found}, 'none has ended')
         plant.driver.destroy_publisher(publisher)
         plant.until(notes, 'its end')
         said = '/crane/joint_states: its publisher has ended; this is what it sent last'
