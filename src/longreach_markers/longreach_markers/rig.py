@@ -110,7 +110,6 @@ class Rig:
     detection: DetectionLimits = LIMITS
 
     def __post_init__(self) -> None:
-        """Check the consistency of cameras, plane and markers."""
         names = sorted(self.cameras, key=lambda name: (*FIRST, name).index(name))
         if not 1 <= len(names) <= MOST_CAMERAS:
             raise InputError(f'cameras = {names}, allowed: 1 to {MOST_CAMERAS} cameras')
@@ -130,7 +129,6 @@ class Rig:
             self._check_view(side, mounted)
 
     def _check_names(self) -> None:
-        """Raise InputError for markers and bodies with names or markers that are not allowed."""
         for name in self.names:
             if self.names.count(name) > 1:
                 raise InputError(f'markers has the name {name!r} twice, allowed: distinct names')
@@ -150,7 +148,6 @@ class Rig:
                     )
 
     def _check_apart(self) -> None:
-        """Raise InputError for cameras, or markers, at the same position."""
         for names in itertools.combinations(self.cameras, 2):
             places = [self.cameras[name].pose.translation for name in names]
             if not math.dist(*places) >= _LEAST_BASELINE:
@@ -169,7 +166,6 @@ class Rig:
                 )
 
     def _check_view(self, side: str, mounted: MountedCamera) -> None:
-        """Raise InputError if a camera cannot see the plane or a marker's position."""
         for marker in self.markers:
             plane = self.plane_of(marker)
             away = float(plane.distance(mounted.pose.translation))
@@ -306,5 +302,4 @@ def load_rig(path: str | Path) -> Rig:
 
 
 def _square(values: tuple[float, ...] | None, size: int) -> np.ndarray | None:
-    """Return a matrix (size, size) from its rows."""
     return None if values is None else np.array(values).reshape(size, size)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from small_rig import seen_at, small_rig
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.overlay import COLOURS, draw, draw_cameras, side_by_side
+from longreach_markers.io.overlay import COLOURS, draw, draw_cameras
 
 GREY = np.full((240, 320), 90, dtype=np.uint8)
 
@@ -76,21 +78,15 @@ def test_what_lies_outside_does_no_harm():
     assert picture.shape == (240, 320, 3)
 
 
-def test_side_by_side():
-    left, right = np.full((4, 6, 3), 10, np.uint8), np.full((3, 5, 3), 20, np.uint8)
-    both = side_by_side([left, right])
-    assert both.shape == (4, 11, 3)
-    assert (both[:, :6] == 10).all()
-    assert (both[:3, 6:] == 20).all()
-    assert (both[3, 6:] == 0).all()
-
-
-def test_a_camera_without_an_image_is_black():
-    cameras, image = small_rig().cameras, np.full((300, 400), 90, np.uint8)
+def test_what_no_image_covers_is_black():
+    cameras, image = small_rig().cameras, np.full((280, 400), 90, np.uint8)
+    lower = cameras['right'].camera.replace(height=280)
+    cameras['right'] = dataclasses.replace(cameras['right'], camera=lower)
     picture = draw_cameras(cameras, {'right': image}, {'right': 0.1}, {}, 200.0)
     assert picture.shape == (150, 400, 3)
     assert not picture[75:, :200].any()
-    assert (picture[75:, 200:] == 90).all()
+    assert (picture[75:140, 200:] == 90).all()
+    assert not picture[140:].any()
 
 
 def test_what_is_no_image():

@@ -17,7 +17,7 @@ from small_path import placed
 from longreach_dynamics.tables import read_table
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.rig import load_rig
-from longreach_vision.io.track_table import body_columns
+from longreach_vision.io.track_table import columns_of
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
 
@@ -48,7 +48,7 @@ def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     reason = '2 of 3 markers tracked, required: 3; not tracked: b'
     assert tip['reasons'] == [{'reason': reason, 'images': 1}]
     table = read_table(tmp_path / 'tracks.csv', gaps=True)
-    assert tuple(table)[-22:] == body_columns('tip')
+    assert tuple(table)[-22:] == columns_of((), (), ('tip',))[2:]
     found = np.array([table[f'tip.{axis}'][0] for axis in 'xyz'])
     assert np.abs(found - move).max() < 2e-3
     quaternion = [table[f'tip.q{axis}'][0] for axis in 'xyzw']

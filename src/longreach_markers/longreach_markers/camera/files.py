@@ -78,7 +78,6 @@ def read_camera(path: str | Path) -> Camera:
 
 
 def _needed(values: dict[str, Any], key: str) -> Any:
-    """Return the value of a required key."""
     if key not in values:
         raise InputError(f'{key} is missing, required in a calibration file of ROS')
     return values[key]
@@ -134,7 +133,6 @@ def write_camera(camera: Camera, path: str | Path) -> None:
 
 
 def _entry(matrix: np.ndarray) -> dict[str, Any]:
-    """Return a matrix in the form of a calibration file."""
     return {
         'rows': matrix.shape[0],
         'cols': matrix.shape[1],

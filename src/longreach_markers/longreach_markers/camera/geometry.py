@@ -70,7 +70,6 @@ class Pose:
     covariance: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Check and copy the arrays."""
         rotation = checked_array(self.rotation, (3, 3), 'rotation')
         error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
         if not error < _ROTATION_ERROR:
@@ -199,7 +198,6 @@ class Plane:
     centroid: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Check and copy the values."""
         normal = checked_array(self.normal, (3,), 'normal')
         length = math.hypot(*normal)
         if not abs(length - 1.0) < _NORMAL_ERROR:
@@ -325,7 +323,6 @@ def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
 
 
 def _with_sign(normal: np.ndarray) -> np.ndarray:
-    """Return a normal (3,) with the sign defined in :func:`fit_plane`."""
     for i in (1, 0, 2):
         if abs(normal[i]) > _SIGN:
             return np.asarray(normal * math.copysign(1.0, normal[i]))

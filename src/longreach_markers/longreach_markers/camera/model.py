@@ -280,7 +280,6 @@ class Camera(Parameters):
         self._check_folding()
 
     def _check_coefficients(self) -> None:
-        """Raise InputError for a wrong number of coefficients."""
         count, allowed = len(self.distortion), _COEFFICIENTS[self.model]
         more = '; those beyond are thin prism and tilt terms: leave them out if they are 0'
         if count not in allowed:
@@ -390,7 +389,6 @@ class Camera(Parameters):
         )
 
     def _allowed(self) -> str:
-        """Return the condition for rays that have a pixel, for messages."""
         limit = self._packed[_LIMIT]
         return f'sqrt(x^2 + y^2)/z < {limit:.4g}' if limit < math.inf else 'finite numbers'
 

@@ -491,5 +491,4 @@ def warm_up() -> None:
 
 
 def _or_zeros(covariance: np.ndarray | None, size: int) -> np.ndarray:
-    """Return a covariance, or zeros for None."""
     return np.zeros((size, size)) if covariance is None else covariance

@@ -51,7 +51,6 @@ class CaptureOptions:
     focus_lock: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for invalid values."""
         for name in ('width', 'height', 'frame_rate', 'exposure'):
             value = getattr(self, name)
             if not 0.0 <= value < float('inf'):
@@ -97,7 +96,6 @@ class CameraSource(ImageSource):
         self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
 
     def _ask_for(self, options: CaptureOptions) -> None:
-        """Request settings: modes it must have, controls that it does not take are warnings."""
         if options.pixel_format:
             # First, because the available sizes depend on it.
             self._capture.set(cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*options.pixel_format))

@@ -72,7 +72,6 @@ def open_source(
 
 
 def _check_device(device: int | str) -> None:
-    """Raise InputError for a missing camera device, with a list of the existing ones."""
     path = Path(f'/dev/video{device}' if isinstance(device, int) else device)
     if not path.exists():
         there = ' '.join(map(str, sorted(Path('/dev').glob('video*'), key=natural_order)))

@@ -88,7 +88,6 @@ _MOSAICS = ('rggb', 'bggr', 'gbrg', 'grbg')
 
 
 def _formats() -> dict[str, _Format]:
-    """Return the formats by encoding."""
     formats = {
         'mono8': _Format('u1', 1, 'gray'),
         'mono16': _Format('u2', 1, 'gray'),
@@ -152,7 +151,6 @@ def to_array(fields: ImageFields) -> np.ndarray:
 
 
 def _checked_format(fields: ImageFields) -> _Format:
-    """Return the format of an image after checking its fields."""
     if fields.encoding not in _FORMATS:
         raise InputError(f'encoding = {fields.encoding!r}, allowed: {" | ".join(ENCODINGS)}')
     form = _FORMATS[fields.encoding]
@@ -217,7 +215,6 @@ def bgr_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
 
 
 def _order_of(array: np.ndarray) -> str:
-    """Return the channel order of a picture."""
     orders = {2: {0: 'gray'}, 3: {3: 'bgr', 4: 'bgra'}}
     channels = array.shape[2] if array.ndim == 3 else 0
     order = orders.get(array.ndim, {}).get(channels)
@@ -237,7 +234,6 @@ def _gray(array: np.ndarray, order: str, bits: int | BitDepth) -> np.ndarray:
 
 
 def _eight_bits(array: np.ndarray, bits: int | BitDepth) -> np.ndarray:
-    """Scale values to 8 bits."""
     depth = bits if isinstance(bits, BitDepth) else BitDepth(bits or -1)
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)

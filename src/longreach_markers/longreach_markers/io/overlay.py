@@ -6,7 +6,7 @@ Green: tracked, orange: uncertain, red: lost. Pictures are in BGR order, as in O
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import cv2
 import numpy as np
@@ -154,11 +154,7 @@ def draw_cameras(
             caption = f'{name} {times[name]:.3f} s'
         seen, scale = observations.get(name, {}), min(1.0, width / camera.width)
         pictures.append(draw(image, seen, scale, (windows or {}).get(name), caption))
-    return side_by_side(pictures)
-
-
-def side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
-    """Join pictures (height, width, 3) from left to right; lower ones are padded with black."""
+    # Lower ones are padded with black.
     height = max(picture.shape[0] for picture in pictures)
     missing = [((0, height - picture.shape[0]), (0, 0), (0, 0)) for picture in pictures]
     return np.hstack([np.pad(*one) for one in zip(pictures, missing, strict=True)])

@@ -91,7 +91,6 @@ class ImageSource:
             yield frame
 
     def _converted(self) -> Iterator[Frame]:
-        """Yield the frames in grey or colour, as asked for."""
         first: Frame | None = None
         for frame in self._frames():
             try:

@@ -140,7 +140,6 @@ def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
 
 
 def _check_stamps(known: Sequence[int], paths: Sequence[Path]) -> None:
-    """Raise InputError unless the times [ns] in the names of files increase."""
     for before, after, path in zip([-1, *known], known, paths, strict=False):
         if after >= _LAST:
             raise InputError(

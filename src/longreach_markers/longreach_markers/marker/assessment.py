@@ -120,7 +120,6 @@ def _status(
     noise: float,
     limits: DetectionLimits,
 ) -> tuple[str, str]:
-    """Return status and reason."""
     p = fit.parameters
     contrast = _contrast(fit)
     # Of correlated noise, the differences of neighbours show only a part.

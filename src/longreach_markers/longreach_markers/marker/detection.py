@@ -266,7 +266,6 @@ class Search:
 
 
 def _window(place: NDArray[np.float64], reach: float, radius: float) -> tuple[int, int, int, int]:
-    """Return columns and rows with all of a marker whose centre is within a distance [px]."""
     half = reach + 1.3 * radius + 6.0
     return (
         int(place[0] - half), int(place[0] + half) + 1,
@@ -275,7 +274,6 @@ def _window(place: NDArray[np.float64], reach: float, radius: float) -> tuple[in
 
 
 def _is_within(one: Hypothesis, regions: Sequence[tuple[float, float, float]]) -> bool:
-    """Return whether a centre is in one of the regions (u, v, distance)."""
     return any(math.hypot(one.u - u, one.v - v) < distance for u, v, distance in regions)
 
 
@@ -430,7 +428,6 @@ def _refine(
     shear: NDArray[np.float64],
     limits: DetectionLimits,
 ) -> Observation:
-    """Fit the marker of a hypothesis, and assess the fit."""
     inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
     if expected is not None:
         inner = expected.inner

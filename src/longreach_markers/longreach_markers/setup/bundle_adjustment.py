@@ -278,8 +278,6 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
 
 
 def _triples(points: np.ndarray) -> list[list[int]]:
-    """Return the triples of points that span the largest triangles."""
-
     def area(triple: Iterable[int]) -> float:
         a, b, c = points[list(triple)]
         return float(np.linalg.norm(np.cross(b - a, c - a)))
@@ -289,7 +287,6 @@ def _triples(points: np.ndarray) -> list[list[int]]:
 
 
 def _minima(problem: Problem, c: int, starts: int) -> list[Fit]:
-    """Return the distinct minima of one camera's pose, by increasing cost."""
     single = problem.only(c)
     camera, seen = single.cameras[0], single.seen[0]
     rays = camera.undistort(seen.pixels)
@@ -356,5 +353,4 @@ def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[
 
 
 def _same(one: State, other: State, points: np.ndarray) -> bool:
-    """Return whether all poses of two states are equal."""
     return all(alike(a, b, points) for a, b in zip(one.poses, other.poses, strict=True))

@@ -276,7 +276,6 @@ def _fitting(
 
 
 def _ray_deviation(camera: Camera, covariance: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of rays over the image (rows, columns) [px]."""
     columns, rows = _GRID
     seen, ahead = _rays(camera)
     deviation = np.full(rows * columns, math.nan)
@@ -352,7 +351,6 @@ def _covered(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
 
 
 def _covered_places(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
-    """Return which pixels of the grid lie in the covered area, (n,)."""
     mask = _covered(views, size)
     u, v = (_places(size) * (_MASK / size[0])).astype(int).T
     return np.asarray(mask[np.minimum(v, len(mask) - 1), u] > 0)
@@ -365,7 +363,6 @@ def _coverage(
     turns: np.ndarray,
     shifts: np.ndarray,
 ) -> Coverage:
-    """Return the coverage of the pictures."""
     every = np.concatenate([view.corners for view in views])
     ends = np.array([(u, v) for v in (0.0, size[1] - 1.0) for u in (0.0, size[0] - 1.0)])
     reach = _CORNER_REACH * 0.5 * math.hypot(*size)
@@ -401,7 +398,6 @@ def _warnings(
     coverage: Coverage,
     outliers: tuple[str, ...],
 ) -> list[str]:
-    """Return reasons not to trust a calibration, each with its remedy."""
     found = []
     count = len(coverage.tilts)
     if count < _ENOUGH:
@@ -473,7 +469,6 @@ def _warnings(
 def _doubts(
     difference: np.ndarray, noise: np.ndarray, covered: np.ndarray, size: tuple[int, int]
 ) -> list[str]:
-    """Return messages about significant differences to a richer model."""
     places = _places(size)
     apart = np.where(difference > _SIGNIFICANT * noise, difference, 0.0).ravel()
     found = []

@@ -56,7 +56,6 @@ class Board:
     square: float
 
     def __post_init__(self) -> None:
-        """Check the values."""
         for count in (self.columns, self.rows):
             if not _CORNERS_AT_LEAST <= count <= _CORNERS_AT_MOST:
                 raise InputError(
@@ -77,7 +76,6 @@ class Board:
         return cls(int(found[1]), int(found[2]), square)
 
     def __str__(self) -> str:
-        """Return the board in the form that :meth:`parse` reads."""
         return f'{self.columns}x{self.rows}'
 
     @property

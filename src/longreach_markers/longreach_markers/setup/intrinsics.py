@@ -229,7 +229,6 @@ class _Equations(NamedTuple):
 
 
 def _equations(state: Solution, points: np.ndarray, corners: list[np.ndarray]) -> _Equations:
-    """Return the linearised residuals of rational_polynomial."""
     views = []
     for seen, turn, shift in zip(corners, state.turns, state.shifts, strict=True):
         pixels, A, B = project(RICHER, state.intrinsics, points, turn, shift)
@@ -264,7 +263,6 @@ def _step(
 
 
 def _in_a_row(matrix: np.ndarray, distortion: np.ndarray, model: str) -> np.ndarray:
-    """Return fx, fy, cx, cy and the coefficients of the model in one vector."""
     used = distortion.ravel()[: len(COEFFICIENTS[model])]
     return np.array([matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2], *used])
 

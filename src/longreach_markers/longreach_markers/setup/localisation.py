@@ -187,7 +187,6 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 
 
 def _problem_of(reference: Reference, cameras: Mapping[str, Camera]) -> Problem:
-    """Return the least-squares problem of a reference."""
     sides = reference.sides
     for side in sides:
         if side not in cameras:
@@ -224,7 +223,6 @@ def _problem_of(reference: Reference, cameras: Mapping[str, Camera]) -> Problem:
 
 
 def _check(problem: Problem) -> None:
-    """Raise InputError if the points cannot determine a pose."""
     for side, camera, seen in zip(problem.sides, problem.cameras, problem.seen, strict=True):
         count = len(seen.indices)
         if count < 3:
@@ -258,7 +256,6 @@ def _check(problem: Problem) -> None:
 def _point_fits(
     problem: Problem, state: State, covariance: np.ndarray, residuals: list[np.ndarray]
 ) -> tuple[PointFit, ...]:
-    """Return the fits of the points; the residuals are those of their pixels by camera."""
     fits = []
     for k, name in enumerate(problem.names):
         pixels = {

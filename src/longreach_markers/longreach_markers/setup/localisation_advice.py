@@ -66,7 +66,6 @@ def ambiguities(problem: Problem, best: Fit, rivals: Sequence[Fit]) -> list[str]
 
 
 def _place_text(position: np.ndarray) -> str:
-    """Return a position as text."""
     return '(' + ', '.join(f'{value:.2f}' for value in position) + ') m'
 
 
@@ -116,7 +115,6 @@ def culprits(problem: Problem) -> str:
 
 
 def _is_consistent(problem: Problem) -> bool:
-    """Return whether redundant measurements are consistent."""
     if min(len(seen.indices) for seen in problem.seen) < 3:
         return False
     best, _ = best_fit(problem, _FEW_STARTS)
@@ -124,7 +122,6 @@ def _is_consistent(problem: Problem) -> bool:
 
 
 def _suspects(problem: Problem) -> list[str]:
-    """Return the points without which the rest is consistent (and which data, if known)."""
     found = []
     for k, name in enumerate(problem.names):
         by = [c for c, seen in enumerate(problem.seen) if k in seen.indices]

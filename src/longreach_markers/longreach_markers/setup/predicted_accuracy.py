@@ -75,7 +75,6 @@ class Predictor:
         return max(found, key=lambda one: (math.isnan(one), one))
 
     def _of_movement(self, start: np.ndarray, end: np.ndarray, along: np.ndarray) -> float:
-        """Return the standard deviation of a movement, from poses and plane [m]."""
         ends = [self.seen(point) for point in (start, end)]
         both = ends[0].keys() & ends[1].keys()
         if self.plane is not None:
@@ -101,7 +100,6 @@ class Predictor:
         return found
 
     def _by_all(self, c: int, by_pose: np.ndarray) -> np.ndarray:
-        """Expand rows by a camera's pose to rows by all unknowns."""
         rows = np.zeros((len(by_pose), len(self.covariance)))
         rows[:, 6 * c : 6 * c + 6] = by_pose
         return rows
@@ -128,6 +126,5 @@ class Predictor:
         return solver[:, :2], solver @ np.vstack([-self._by_all(c, by_pose), by_plane])
 
     def _spread(self, by_pixels: np.ndarray, by_all: np.ndarray) -> np.ndarray:
-        """Return the covariance from pixels and from all unknowns."""
         pixel = self.problem.pixel_deviation**2 * by_pixels @ by_pixels.T
         return np.asarray(pixel + by_all @ self.covariance @ by_all.T)

@@ -182,7 +182,6 @@ class Association:
         return costs
 
     def _elsewhere(self, name: str, sighting: Sighting) -> Sighting:
-        """Return the sighting of a marker to which no ellipse is assigned."""
         seen = sighting.observation
         if sighting.taken:
             reason = 'the ellipse found here is another marker'

@@ -144,7 +144,6 @@ def covariance_in_world(pose: Pose) -> np.ndarray:
 
 
 def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
-    """Return the markers whose positions are reliable, triangulated where two cameras see them."""
     found = []
     seen = {marker.name: estimates[marker.name] for marker in body.markers}
     # A body that has left the plane, or is tilted to it, has no positions in it.
@@ -160,7 +159,6 @@ def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
 def _misfit(
     names: tuple[str, ...], residuals: np.ndarray, spread: np.ndarray, found: float, limit: float
 ) -> str:
-    """Return the reason for markers that do not fit the body."""
     by_marker = residuals.reshape(-1, 3)
     variances = np.diag(spread).reshape(-1, 3).sum(axis=1)
     worst = int(np.argmax((by_marker**2).sum(axis=1) / variances))
@@ -243,5 +241,4 @@ def pixel_derivatives(
 
 
 def _symmetric(matrix: np.ndarray) -> np.ndarray:
-    """Return a covariance without the asymmetry of rounding."""
     return np.asarray(0.5 * (matrix + matrix.T))

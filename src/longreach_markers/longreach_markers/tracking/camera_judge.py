@@ -55,7 +55,6 @@ class CameraJudge:
         return self._round is None
 
     def _estimates(self) -> Iterator[None]:
-        """Make one estimate after the other."""
         clocks = Clocks()
         yield from clock_estimates(self._sightings, clocks, search=False)
         self.offset = _worst(clocks.of_each())

@@ -270,7 +270,6 @@ class CameraTracker:
         return taken_as | self._returned(image, time)
 
     def _expected(self, track: Track, time: float) -> Prediction:
-        """Return the prediction of a marker in an image, at the time of its row."""
         prediction = self.motion.predict(track, time)
         delay = self.mounted.row_delay(float(prediction.center[1]))
         return self.motion.predict(track, time + delay) if delay else prediction
@@ -281,7 +280,6 @@ class CameraTracker:
         return track is not None and not track.lost
 
     def _checked(self, image: np.ndarray) -> np.ndarray:
-        """Check the size of an image, and return it in the form required by kernels."""
         image = check_image(image)
         camera = self._camera
         if image.shape != (camera.height, camera.width):
@@ -318,7 +316,6 @@ class CameraTracker:
     def _judge(
         self, seen: Observation, track: Track, prediction: Prediction, time: float
     ) -> Sighting:
-        """Return whether an observation is accepted as this marker."""
         if seen.status == LOST:
             if prediction.outside:
                 seen = dataclasses.replace(seen, reason=_OUTSIDE)
@@ -353,7 +350,6 @@ class CameraTracker:
         taken: Sequence[tuple[float, float, float]],
         time: float,
     ) -> dict[str, Sighting]:
-        """Search for ambiguous markers, and assign them jointly."""
         candidates: list[Observation] = []
         result: dict[str, Sighting] = {}
         shared = SharedFits()
@@ -461,7 +457,6 @@ class CameraTracker:
         return likely
 
     def _take(self, track: Track, sighting: Sighting, time: float) -> Observation:
-        """Update the filter with a sighting, and return the observation to be published."""
         seen = sighting.observation
         track.lost = not sighting.taken
         if not sighting.taken:
@@ -492,5 +487,4 @@ def _places(seen: Iterable[Observation]) -> list[tuple[float, float, float]]:
 
 
 def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
-    """Return whether an ellipse is among earlier candidates."""
     return any(math.dist(seen.center, one.center) < SAME * seen.radius for one in candidates)

@@ -149,7 +149,6 @@ class ClockOffset:
         return self.is_known and abs(self.offset) > SURE * self.deviation and self.shift > 1.0
 
     def __str__(self) -> str:
-        """Return the offset in one line."""
         first, second = self.cameras
         what = f'clock offset of {second} against {first}: '
         advice = 'record markers that move at right angles to the line between the cameras'
@@ -211,7 +210,6 @@ class ClockOffset:
 
     @property
     def _steps(self) -> str:
-        """The steps in words."""
         first, second = self.cameras
         parts = []
         for one in self.steps:

@@ -165,7 +165,6 @@ class TrackingReport:
         return is_good, f'{text}; {left_out}' if left_out else text
 
     def _left_out(self) -> dict[str, int]:
-        """Return the number of dropped images so far, by reason."""
         return {'were not valid': sum(self._bad.values())} | {
             reason: sum(self._pairs.counts(what).values()) for what, reason in _DROPPED.items()
         }

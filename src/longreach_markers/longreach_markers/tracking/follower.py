@@ -100,7 +100,6 @@ class Follower:
         return frame
 
     def _search(self, images: ImageSet) -> None:
-        """Search for missing markers."""
         if not self.tracker.searchable:
             # Others may have been initialised in the meantime.
             self.problem = self.problem if self.tracker.missing else ''
@@ -131,7 +130,6 @@ def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed
 
 
 def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, float, float]]:
-    """Return the search windows of a camera's markers at a time [s]."""
     found = {}
     for name, track in tracker.tracks.items():
         expected = tracker.predict(name, time)
@@ -146,7 +144,6 @@ class _OneRun(ImagePairs):
     added: Picture  # the latest one
 
     def restart(self) -> None:
-        """Raise InputError."""
         raise InputError(
             f'{self.added.name}: time goes back to {self.added.stamp / _SECOND:.3f} s, allowed:'
             ' one run with increasing times; record each run in its own bag, or play this one to'
@@ -155,7 +152,6 @@ class _OneRun(ImagePairs):
 
 
 def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSet]:
-    """Yield paired images."""
     rig = follower.tracker.rig
     pairs = _OneRun(tuple(rig.cameras), rig.tracking.gap, _LAG)
     follower.pairs = pairs

@@ -94,7 +94,6 @@ class _Queue:
 
     @property
     def queued(self) -> int:
-        """Number of queued images."""
         return len(self.waiting)
 
     @property
@@ -104,11 +103,9 @@ class _Queue:
 
     @property
     def usual_interval(self) -> int:
-        """Median interval between images [ns]; 0: unknown."""
         return statistics.median_high(self.intervals) if self.intervals else 0
 
     def is_in_line(self, stamp: int) -> bool:
-        """Return whether a stamp is near the latest one."""
         if self.last is None:
             return True
         ahead = max(_JUMP, _SLOW * self.usual_interval)
@@ -122,12 +119,10 @@ class _Queue:
         return latest < stamp and (latest < self.last) == (stamp < self.last)
 
     def leave_out(self) -> None:
-        """Drop the doubtful images."""
         self.left_out += len(self.doubtful)
         self.doubtful.clear()
 
     def append(self, stamp: int, image: np.ndarray) -> None:
-        """Append an image that is later than the previous one."""
         self.note(stamp)
         self.waiting.append(_Waiting(stamp, min(self.intervals, default=0), image))
 

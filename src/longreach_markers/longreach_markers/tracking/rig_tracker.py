@@ -239,7 +239,6 @@ class RigTracker:
         observations: Mapping[str, Mapping[str, Observation]],
         time: float,
     ) -> _View:
-        """Return the view of a marker in a camera at a time [s]."""
         seen = observations[side].get(name)
         if seen is None:
             nowhere = np.full((3, 2), math.nan)
@@ -265,7 +264,6 @@ class RigTracker:
         return _View(side, seen.status, seen.reason, center, covariance, doubt)
 
     def _estimate(self, marker: MarkerOnRig, views: list[_View]) -> Estimate:
-        """Estimate the position of a marker."""
         statuses = [view.status for view in views]
         status = min(statuses, key=(TRACKED, UNCERTAIN, LOST).index)
         used = [view for view in views if view.status == status]
@@ -366,7 +364,6 @@ class RigTracker:
         return pairs
 
     def _help(self, times: Mapping[str, float]) -> None:
-        """Search for lost markers at the positions expected by another camera."""
         if len(times) < 2:
             return
         for side in times:
@@ -415,7 +412,6 @@ class RigTracker:
     def _expect_there(
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
     ) -> None:
-        """Search for a marker where the other camera expects it."""
         camera = tracker.mounted.camera
         center, velocity = self._there(tracker, other, name, times)
         u, v = center.tolist()
@@ -426,7 +422,6 @@ class RigTracker:
     def _resolve(
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
     ) -> None:
-        """Resolve the ambiguity of two markers in one camera, if the other one knows both."""
         pair = name, tracker.tracks[name].doubt
         if not all(one.is_in_sight(marker) for one in (tracker, other) for marker in pair):
             return
@@ -450,7 +445,6 @@ def _is_sure(tracker: CameraTracker, name: str) -> bool:
 
 
 def _missed(missing: Mapping[tuple[str, str], Location], sides: Sequence[str]) -> str:
-    """Return the reason why a marker is flagged whose rays, of these pairs, do not intersect."""
     worst = max(missing.values(), key=lambda one: one.residual)
     alone = set.intersection(*map(set, missing))
     if len(sides) == 2:
@@ -468,12 +462,10 @@ def _missed(missing: Mapping[tuple[str, str], Location], sides: Sequence[str]) -
 
 
 def _surest(located: list[Location]) -> Location:
-    """Return the position with the least variance."""
     return located[int(np.argmin([np.trace(item.covariance) for item in located]))]
 
 
 def _reasons(views: list[_View]) -> str:
-    """Return the reasons why no camera tracks a marker."""
     if len({view.reason for view in views}) == 1:
         return views[0].reason
     return '; '.join(f'{view.side}: {view.reason}' for view in views)

@@ -131,14 +131,12 @@ def _groups(
 
 
 def _wrong_number(wanted: Sequence[MarkerOnRig], count: int) -> str:
-    """Return a message about the wrong number of markers of a kind."""
     discs = ' (discs are not found in this way)' if wanted[0].inner == 0.0 else ''
     names = ', '.join(one.name for one in wanted)
     return f'{count} markers found instead of {len(wanted)}: {names}{discs}'
 
 
 def _wrong_order(wanted: Sequence[MarkerOnRig], along: Sequence[float]) -> str:
-    """Return a message about markers too near each other along the axis [m]; empty for none."""
     for pair, (a, b) in zip(pairwise(wanted), pairwise(along), strict=True):
         if b - a < _IN_ORDER * wanted[0].radius:
             names = ' and '.join(marker.name for marker in pair)
@@ -150,7 +148,6 @@ def _wrong_order(wanted: Sequence[MarkerOnRig], along: Sequence[float]) -> str:
 
 
 def _rings(found: Mapping[str, Sequence[Observation]]) -> str:
-    """Return a list of the rings found, and what to do."""
     lists = []
     for side, observations in found.items():
         rings = [

@@ -48,7 +48,6 @@ def configure_check(commands: Any) -> None:
 
 
 def _run_check(arguments: argparse.Namespace) -> None:
-    """Run ``check``."""
     rig = rig_of_several(arguments)
     # More than two cameras: all together, and each two, which shows the one that is wrong.
     names = tuple(rig.cameras)
@@ -80,7 +79,6 @@ def _run_check(arguments: argparse.Namespace) -> None:
 
 
 def _text(results: list[DistanceCheck]) -> str:
-    """Return the comparisons as a table in mm."""
     by = ['cameras'] if results[0].cameras else []
     head = ['markers', *by, 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
     head += ['scatter [mm]', 'explained']

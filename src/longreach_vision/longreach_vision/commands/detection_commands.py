@@ -119,14 +119,15 @@ def _run_detect(arguments: argparse.Namespace) -> int:
     if arguments.overlay is not None and last is not None:
         image, observations = last
         marked = {f'{number}': one for number, one in enumerate(filter(None, observations), 1)}
-        _write_picture(arguments.overlay, draw(image, marked))
+        _, data = cv2.imencode(arguments.overlay.suffix.lower(), draw(image, marked))
+        with writing(arguments.overlay) as path:
+            path.write_bytes(data.tobytes())
     return 2 if failed else 0
 
 
 def _detect(
     image: NDArray[np.uint8], camera: Camera | None, arguments: argparse.Namespace, file: Path
 ) -> list[tuple[Observation | None, float]]:
-    """Return the observations in a picture, each with its computing time [ms]."""
     normal = arguments.normal
     if normal is not None:
         # Overflow and underflow of squares are not errors.
@@ -147,15 +148,7 @@ def _detect(
     return [(seen, spent / len(found)) for seen in found] or [(None, spent)]
 
 
-def _write_picture(file: Path, picture: NDArray[np.uint8]) -> None:
-    """Write a picture atomically."""
-    _, data = cv2.imencode(file.suffix.lower(), picture)
-    with writing(file) as path:
-        path.write_bytes(data.tobytes())
-
-
 def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[str, Any]:
-    """Return an observation as a JSON object; unknown values are null."""
     fields: dict[str, Any] = {'image': image, 'status': LOST, 'reason': _NONE}
     fields |= dict.fromkeys(('center', 'covariance', 'ellipse', 'inner', 'bright'))
     fields |= {'rim_support': 0.0, 'residual': None}
@@ -174,7 +167,6 @@ def _known(value: Any) -> Any:
 
 
 def _cells(image: str, fields: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of an observation in the table."""
     values = [''] * 6
     if fields['ellipse'] is not None:
         u, v = fields['center']
@@ -187,7 +179,6 @@ def _cells(image: str, fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _line(width: int, cells: Sequence[str]) -> str:
-    """Return a line of the table; the first column has the given width."""
     widths = (max(width, len(_HEAD[0])), *_WIDTHS)
     aligned = [cell.rjust(size) for cell, size in zip(cells, widths, strict=False)]
     return '  '.join([*aligned, *cells[len(widths) :]]).rstrip()

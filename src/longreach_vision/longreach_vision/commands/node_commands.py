@@ -47,7 +47,6 @@ def configure_nodes(commands: Any) -> None:
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:
-    """Run ``demo``: launch boom, cameras and tracker, then compare with the truth."""
     out, cores = arguments.out, len(os.sched_getaffinity(0))
     scale = arguments.scale or (1.0 if cores > 1 else 0.5)
     truck = data_directory('longreach_boom') / 'config' / 'boom_on_truck.yaml'
@@ -78,7 +77,6 @@ Next steps, after . install/setup.bash:
 
 
 def _run_initialize(arguments: argparse.Namespace) -> None:
-    """Run ``initialize``: make the tracker track a marker, and print its answer."""
     node = arguments.node
     try:
         checked_name(node)

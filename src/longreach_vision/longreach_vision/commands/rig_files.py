@@ -111,7 +111,6 @@ def _beside(named: str, file: Path, out: Path) -> str:
 
 
 def _entries_of(file: Path) -> dict[str, Any]:
-    """Return the entries of an existing rig file; none of a new one."""
     found = load_yaml(file) or {} if file.is_file() and file.stat().st_size else {}
     if foreign := sorted(set(found).difference(_ENTRIES)):
         raise InputError(
@@ -122,7 +121,6 @@ def _entries_of(file: Path) -> dict[str, Any]:
 
 
 def _cameras(poses: Mapping[str, Pose], calibrations: Mapping[str, str]) -> dict[str, Any]:
-    """Return the cameras of a rig file."""
     cameras: dict[str, Any] = {}
     for side, pose in poses.items():
         cameras[side] = {
@@ -136,7 +134,6 @@ def _cameras(poses: Mapping[str, Pose], calibrations: Mapping[str, str]) -> dict
 
 
 def _write(out: Path, entries: dict[str, Any], source: Path) -> None:
-    """Write a rig file with new entries; the others, and what else cameras have, are kept."""
     old = _entries_of(source)
     known = old.get('cameras')
     for side, camera in entries['cameras'].items():
@@ -159,7 +156,6 @@ def _write(out: Path, entries: dict[str, Any], source: Path) -> None:
 
 
 def _means(file: Path, text: str, expected: dict[str, Any]) -> bool:
-    """Write a text to a file, and return whether it has the expected entries."""
     file.write_text(text, encoding='utf-8')
     try:
         return load_yaml(file) == expected
@@ -219,7 +215,6 @@ def write_time(path: str | Path, camera: str, name: str, value: float, comment: 
 
 
 def _entry_of(node: yaml.Node | None, key: str) -> yaml.MappingNode:
-    """Return the mapping with a key of another mapping."""
     assert isinstance(node, yaml.MappingNode)
     found = next(value for name, value in node.value if name.value == key)
     assert isinstance(found, yaml.MappingNode)

@@ -145,7 +145,6 @@ def configure_setup(commands: Any) -> None:
 
 
 def _run_calibrate(arguments: argparse.Namespace) -> None:
-    """Run ``calibrate``."""
     check_output(arguments.out, arguments.plot)
     board = Board.parse(arguments.board, arguments.square)
     pictures = list_pictures(arguments.images)
@@ -165,7 +164,6 @@ def _run_calibrate(arguments: argparse.Namespace) -> None:
 
 
 def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, Any]:
-    """Return a calibration as a JSON object."""
     coverage = found.coverage
     rays = found.ray_deviation[np.isfinite(found.ray_deviation)]
     apart = found.difference[np.isfinite(found.difference)]
@@ -195,7 +193,6 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
 
 
 def _calibration_text(found: Calibration, result: dict[str, Any]) -> str:
-    """Return a calibration as text."""
     pictures = [
         (
             row['image'],
@@ -228,7 +225,6 @@ def _calibration_text(found: Calibration, result: dict[str, Any]) -> str:
 
 
 def _trust(warnings: Sequence[str]) -> str:
-    """Return whether a result may be relied on."""
     return 'not reliable: see the warnings' if warnings else 'no warnings'
 
 
@@ -236,7 +232,6 @@ def _trust(warnings: Sequence[str]) -> str:
 
 
 def _run_pose(arguments: argparse.Namespace) -> None:
-    """Run ``pose``."""
     if arguments.refine is not None:
         # It tracks, which the other setup commands do not need.
         from longreach_vision.commands.tracking_commands import run_refine
@@ -281,7 +276,6 @@ def _run_pose(arguments: argparse.Namespace) -> None:
 
 
 def _marker(text: str) -> tuple[str, float]:
-    """Parse name and radius [m] of ``--marker``."""
     name, _, radius = text.partition('=')
     try:
         return name, MarkerOnRig(name=name, radius=positive(radius)).radius
@@ -302,12 +296,10 @@ def _prediction(value: Prediction) -> dict[str, Any]:
 
 
 def _deviations(covariance: np.ndarray) -> list[float]:
-    """Return the standard deviations of a covariance."""
     return [float(value) for value in np.sqrt(np.maximum(np.diag(covariance), 0.0))]
 
 
 def _pose_result(found: Localisation) -> dict[str, Any]:
-    """Return poses as a JSON object."""
     plane = None
     if found.plane is not None:
         fitted, residuals, rms = found.plane
@@ -350,7 +342,6 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
 
 
 def _pose_text(found: Localisation) -> str:
-    """Return poses as text."""
     cameras = [
         (
             side,
@@ -390,7 +381,6 @@ def _pose_text(found: Localisation) -> str:
 
 
 def _tip_lines(tip: Prediction) -> Iterable[str]:
-    """Yield lines about the error of a marker at the tip."""
     place = ', '.join(f'{value:g}' for value in tip.point)
     rows = {f'in the plane, {side}': cov for side, cov in tip.in_plane.items()}
     if tip.triangulated is not None:
@@ -406,7 +396,6 @@ def _tip_lines(tip: Prediction) -> Iterable[str]:
 
 
 def _run_marker(arguments: argparse.Namespace) -> None:
-    """Run ``marker``."""
     out = arguments.out
     ending = out.suffix.lstrip('.').lower()
     if ending not in FORMATS:

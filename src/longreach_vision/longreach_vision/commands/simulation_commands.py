@@ -39,7 +39,6 @@ def configure_simulation(commands: Any) -> None:
 
 
 def _add_motion(parser: argparse.ArgumentParser) -> None:
-    """Add arguments for the motion and its rendering."""
     parser.add_argument(
         'path',
         metavar='PATH.csv|BAG',
@@ -57,17 +56,14 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
 
 
 def _look_of(arguments: argparse.Namespace) -> CameraLook:
-    """Return the look of the pictures."""
     return load_look(arguments.look).scaled(arguments.scale)
 
 
 def _read(arguments: argparse.Namespace) -> list[Path | None]:
-    """Return all input files."""
     return [*rig_files(arguments), arguments.path, arguments.look]
 
 
 def _run_simulate(arguments: argparse.Namespace) -> None:
-    """Run ``simulate``."""
     rig = rig_of(arguments)
     path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic).of(rig.names))
     times = frame_times(path, arguments.rate, arguments.duration)
@@ -78,7 +74,6 @@ def _run_simulate(arguments: argparse.Namespace) -> None:
 
 
 def _run_render(arguments: argparse.Namespace) -> None:
-    """Run ``render``."""
     rig = rig_of(arguments)
     check_places({'--out': arguments.out}, _read(arguments))
     path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic))

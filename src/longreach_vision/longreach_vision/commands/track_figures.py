@@ -86,7 +86,6 @@ def draw_movement(
 
 
 def _finish(axes: list[Any], time: np.ndarray, columns: int, title: str | None = None) -> None:
-    """Label the time, and put the legend where it covers no data: above the right end."""
     axes[-1].set_xlabel('time [s]')
     if len(time) > 1:
         axes[-1].set_xlim(time[0], time[-1])
@@ -95,7 +94,6 @@ def _finish(axes: list[Any], time: np.ndarray, columns: int, title: str | None =
 
 
 def _is_there(tracks: Tracks, kind: str) -> bool:
-    """Return whether any marker has estimates of a kind."""
     return any(np.isfinite(tracks.positions(name, kind)).any() for name in tracks.names)
 
 
@@ -113,7 +111,6 @@ def _fine(path: MarkerPath, times: np.ndarray) -> np.ndarray:
 
 
 def _mark_lost(axis: Any, tracks: Tracks, name: str, colour: str) -> None:
-    """Mark on the lower edge of an axis the times at which a marker was not tracked."""
     away = tracks.column(name, 'status') != STATUSES.index(TRACKED)
     if away.any():
         axis.plot(

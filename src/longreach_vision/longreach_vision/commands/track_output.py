@@ -76,7 +76,6 @@ class Targets:
 
 
 def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path | None]:
-    """Parse marker and file of ``--movement``."""
     if asked is None:
         return '', None
     name, _, file = asked.partition('=')
@@ -167,7 +166,6 @@ def track_markers(
 def _until_broken(
     frames: Iterator[Followed], problems: list[LongreachError | InputError]
 ) -> Iterator[Followed]:
-    """Yield frames up to an error, which is added to a list."""
     try:
         yield from frames
     except (InputError, LongreachError) as error:
@@ -178,7 +176,6 @@ def _until_broken(
 
 
 def _advice(rig: Rig, tracks: Tracks) -> str:
-    """Return which camera hardly contributes, or that two hardly ever agree; empty for neither."""
     if len(rig.cameras) < 2:
         return ''
     tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
@@ -275,7 +272,6 @@ def _one_or_all(values: list[dict[str, Any]]) -> Any:
 
 
 def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -> list[str]:
-    """Return the warnings about clocks and poses, of a wrong camera the first one."""
     warnings = [one.warning for one in offsets]
     # Wrong clocks make cameras disagree, too.
     known = {one.cameras[1] for one in offsets if one.warning}
@@ -287,7 +283,6 @@ def _warnings(offsets: Sequence[ClockOffset], agreements: Sequence[Agreement]) -
 
 
 def _centres(rig: Rig, path: MarkerPath) -> tuple[MarkerPath, list[str]]:
-    """Return the path of the markers' centres, and the markers of which the given one is that."""
     included = []
     for marker in rig.markers:
         if _is_centre(rig, marker, path):
@@ -306,7 +301,6 @@ def in_plane(rig: Rig, path: MarkerPath) -> MarkerPath:
 
 
 def _is_centre(rig: Rig, marker: MarkerOnRig, path: MarkerPath) -> bool:
-    """Return whether a path has the centre of a marker that is off the plane."""
     along = marker.offset
     if not along or marker.name not in path.names:
         return False
@@ -388,5 +382,4 @@ def _reasons(what: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _three(values: Sequence[float] | None, factor: float = 1.0, form: str = '.4f') -> str:
-    """Return a vector as text."""
     return '' if values is None else ', '.join(f'{factor * value:{form}}' for value in values)

@@ -119,7 +119,6 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_track(arguments: argparse.Namespace) -> None:
-    """Run ``track``."""
     whole = rig_of(arguments)
     path = None if arguments.truth is None else _with_all(whole.names, arguments.truth)
     with contextlib.ExitStack() as stack:
@@ -167,7 +166,6 @@ def _opened(
 
 
 def _run_sync(arguments: argparse.Namespace) -> None:
-    """Run ``sync``."""
     rig, sightings = _collected(arguments)
     clocks = compare_clocks(sightings)
     failed = '; '.join(map(str, clocks.failed))
@@ -244,7 +242,6 @@ def tracked_frames(arguments: argparse.Namespace, rig: Rig) -> Iterator[RigFrame
 
 
 def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
-    """Track the markers of a recording; return the rig and all sightings."""
     rig = rig_of_several(arguments)
     sightings = Sightings(rig)
     for frame in tracked_frames(arguments, rig):
@@ -253,7 +250,6 @@ def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
 
 
 def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
-    """Return the motion in a file, which must contain all these markers."""
     path = motion_of(truth)
     try:
         return path.of(names)
@@ -262,7 +258,6 @@ def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
 
 
 def _started(rig: Rig, starts: Sequence[str]) -> Rig:
-    """Return the rig with the initial pixels of ``--start``."""
     for text in starts:
         found = _START.fullmatch(text)
         try:
@@ -325,7 +320,6 @@ def run_refine(arguments: argparse.Namespace) -> None:
 
 
 def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, dict[str, Any]]:
-    """Return a refined pose as text and as a JSON object."""
     pose = found.pose
     assert pose.covariance is not None
     turn, shift = (
@@ -365,7 +359,6 @@ def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, d
 
 
 def _run_compare(arguments: argparse.Namespace) -> None:
-    """Run ``compare``."""
     check_output(arguments.csv, arguments.plot)
     rig = rig_of(arguments)
     tracks = read_tracks(arguments.bag, arguments.namespace, cameras_of(rig.cameras))

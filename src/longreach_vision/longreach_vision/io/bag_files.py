@@ -43,7 +43,6 @@ _ROUNDED = 1_000
 
 
 def _nanoseconds(message: Any) -> int:
-    """Return the stamp of a message [ns]."""
     stamp = message.header.stamp
     return int(stamp.sec) * _SECOND + int(stamp.nanosec)
 
@@ -94,7 +93,6 @@ class TrackWriter:
             raise self._failure(error) from error
 
     def _add(self, topic: str, kind: str) -> Any:
-        """Add a topic of a type."""
         text, _ = self._store.generate_msgdef(kind, ros_version=2)
         # No QoS was offered: players take theirs, reliable and volatile.
         return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [])
@@ -114,7 +112,6 @@ class TrackWriter:
                 self._put(f'{name}/pose', make.body(body.pose, *at), at[0])
 
     def _put(self, name: str, message: Any, stamp: int) -> None:
-        """Write a message."""
         data = bytes(self._store.serialize_cdr(message, message.__msgtype__))
         try:
             # A delay in the rig may lead to a stamp before 0, which a log time cannot be.
@@ -123,7 +120,6 @@ class TrackWriter:
             raise self._failure(error) from error
 
     def _failure(self, error: LongreachError) -> LongreachError:
-        """Return the error for a failed write; the output has been deleted."""
         return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
 
 
@@ -137,7 +133,6 @@ def is_bag(file: Path) -> bool:
 
 
 def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tuple[str, Any]]:
-    """Yield topic and message, in the order of recording."""
     for topic, _, message in read_bag(bag, topics):
         if message.__msgtype__ != kind:
             raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {kind}')
@@ -145,7 +140,6 @@ def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tup
 
 
 def _only_topic(bag: str | Path, kind: str) -> str:
-    """Return the topic of a type; raise InputError if there is none or several."""
     with open_bag(bag) as opened:
         names = [name for name, one in opened.topics.items() if one.typename == kind and one.count]
     if len(names) != 1:
@@ -185,7 +179,6 @@ def read_tracks(
 
 
 def _other_cameras(bag: str | Path, what: str, cameras: Sequence[str]) -> InputError:
-    """Return the error for tracks of other cameras than those of the rig."""
     return InputError(
         f'{bag} has tracks by {what}, allowed by the rig: {", ".join(cameras)}; give the rig that'
         ' was used (--config)'
@@ -304,7 +297,6 @@ class BagImages:
         return [warning]
 
     def __iter__(self) -> Iterator[Picture]:
-        """Yield the images."""
         for topic, _, message in read_bag(self._bag, list(self._cameras)):
             camera = self._cameras[topic]
             name = f'{self._bag}: image {self._counts[camera]} on {topic}'
@@ -321,7 +313,6 @@ class BagImages:
             raise InputError(next(iter(self.damaged.values())))
 
     def _decoded(self, topic: str, message: Any, depth: BitDepth) -> np.ndarray:
-        """Return an image in grey levels."""
         if message.__msgtype__ == _COMPRESSED:
             return gray_of_compressed(message.format, bytes(message.data), depth)
         if message.__msgtype__ != _IMAGE:

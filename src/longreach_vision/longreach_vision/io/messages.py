@@ -49,11 +49,9 @@ class Messages:
         self._types, self._cameras = types, tuple(cameras)
 
     def _make(self, kind: str, **fields: Any) -> Any:
-        """Return a message."""
         return self._types(kind)(**fields)
 
     def _point(self, values: np.ndarray) -> Any:
-        """Return a point."""
         point = dict(zip('xyz', values.tolist(), strict=True))
         return self._make('geometry_msgs/msg/Point', **point)
 

@@ -40,7 +40,6 @@ class _Folder:
         folder.mkdir()
 
     def write(self, picture: np.ndarray, time: float) -> None:
-        """Write the next picture, with its time [s]."""
         name = f'{self._count:06d}_{time:.9f}{self._suffix}'
         if not cv2.imwrite(str(self._folder / name), picture):
             raise LongreachError(f'{self._target / name} cannot be written; is the disk full?')
@@ -57,7 +56,6 @@ class _Video:
         self._count = 0
 
     def write(self, picture: np.ndarray, time: float) -> None:
-        """Write the next picture, with its time [s]."""
         self._count += 1
         if self._writer is not None:
             self._writer.write(picture)
@@ -67,7 +65,6 @@ class _Video:
             self._writer = self._begun()
 
     def _begun(self) -> cv2.VideoWriter:
-        """Return the open file with its first pictures."""
         times = [time for _, time in self._first]
         # One of the intervals may be a gap.
         intervals = [after - before for before, after in itertools.pairwise(times)]

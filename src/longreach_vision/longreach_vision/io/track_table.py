@@ -70,21 +70,13 @@ def columns_of(
 
     Of a marker: status; cameras used, a sum of powers of 2 in their order; positions [m], standard
     deviations, and the part of these from the pixels alone, independent in each image; CAMERA_u,
-    CAMERA_v [px].
+    CAMERA_v [px]. Those of a body are in [m] and, about its axes, [rad]; its status is 0 with a
+    pose and 2 without; ``markers`` is the number of those used.
     """
     own = [*_MARKER, *(f'{camera}_{what}' for camera in cameras for what in _CAMERA)]
     columns = [f'{name}.{what}' for name in names for what in own]
-    return ('time', 'stamp_gap', *columns, *(one for name in bodies for one in body_columns(name)))
-
-
-def body_columns(name: str) -> tuple[str, ...]:
-    """
-    Return the columns of a body.
-
-    Deviations and noise (from the pixels alone) are in [m] and, about the body's axes, [rad]; the
-    status is 0 with a pose and 2 without; ``markers`` is the number of those used.
-    """
-    return tuple(f'{name}.{what}' for what in _BODY)
+    columns += [f'{name}.{what}' for name in bodies for what in _BODY]
+    return ('time', 'stamp_gap', *columns)
 
 
 def row_of(
@@ -135,7 +127,6 @@ def message_row(
 
 
 def _located(body: BodyEstimate | None) -> list[float]:
-    """Return the columns of a body."""
     if body is None or body.pose is None or body.pose.covariance is None:
         markers = 0 if body is None else len(body.markers)
         chi_square = math.nan if body is None else body.chi_square
@@ -227,7 +218,6 @@ class Tracks:
         return sorted(found.values(), key=lambda one: -one[1])
 
     def _told(self, name: str) -> list[dict[str, Any]]:
-        """Return the reasons of :meth:`why_not` as plain objects."""
         return [{'reason': reason, 'images': count} for reason, count in self.why_not(name)]
 
     def summary(self) -> list[dict[str, Any]]:
@@ -272,13 +262,11 @@ class Tracks:
 
 
 def _ends(places: np.ndarray) -> dict[str, list[float] | None]:
-    """Return the first and the last of some positions; None if there are none."""
     first, last = places[[0, -1]].tolist() if len(places) else (None, None)
     return {'first': first, 'last': last}
 
 
 def _plain(values: np.ndarray) -> list[float] | None:
-    """Return an array for JSON; None if unknown."""
     return values.tolist() if np.isfinite(values).all() else None
 
 
@@ -336,7 +324,6 @@ def compare(tracks: Tracks, path: MarkerPath) -> list[dict[str, Any]]:
 
 
 def _span(times: np.ndarray) -> str:
-    """Return the time span of a series as text."""
     return f'[{times[0]:g}, {times[-1]:g}] s' if times.size else 'no time'
 
 

@@ -153,7 +153,6 @@ class CameraNode(Node):
         self.settings = settings
 
     def _on_truth(self, message: MarkerPositions) -> None:
-        """Queue the images whose exposure a sample of the truth completes."""
         self._heard += 1
         try:
             positions, velocities = markers_from_message(message, self._scene.names)
@@ -202,7 +201,6 @@ class CameraNode(Node):
         self._drawn = time.monotonic()
 
     def _rest(self) -> None:
-        """Wait for the next image; end the node after the last one has been received."""
         if not self._is_complete:
             self._timer.cancel()
         elif self._is_heard() and time.monotonic() - self._drawn > _FAREWELL:
@@ -212,7 +210,6 @@ class CameraNode(Node):
             self.done.set_result(None)
 
     def _has_listeners(self, now: float) -> bool:
-        """Return whether the required subscribers of the first image are present."""
         if self._truth or self._counts['rendered']:
             return True
         if now - self._born > self.settings.start_timeout:
@@ -230,7 +227,6 @@ class CameraNode(Node):
         return all(view.images.is_heard() for view in self._views)
 
     def _draw(self, image: _DueFrame) -> None:
-        """Draw and publish an image, unless it is dropped."""
         view, frame, due = image
         self._stamp = frame.stamp
         # As fast as possible, no image is late.
@@ -240,7 +236,6 @@ class CameraNode(Node):
         self._counts['rendered'] += 1
 
     def _report(self) -> None:
-        """Publish diagnostics."""
         self._counts['missed'] = max(view.times.missed for view in self._views)
         level = diagnostics.WARN
         text = f'waiting for {"marker_truth" if self._truth else "listeners"}'

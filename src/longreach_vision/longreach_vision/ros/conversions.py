@@ -217,7 +217,6 @@ def estimates_to_detections(
 
 
 def _hypothesis(kinds: Any, name: str, status: str) -> Any:
-    """Return the hypothesis that a marker is this one."""
     found = kinds.ObjectHypothesisWithPose()
     found.hypothesis.class_id = name
     found.hypothesis.score = float(status == TRACKED)

@@ -100,7 +100,6 @@ class ImageIntake:
             self._hand_on(camera, stamp, image, frame_id)
 
     def _refuse(self, camera: str, text: str) -> None:
-        """Count an image that cannot be used, and warn."""
         self.heard = time.monotonic()
         self._count(camera, False)
         self._warn(f'image {camera}', f'{self.topics[camera]}: {text}')

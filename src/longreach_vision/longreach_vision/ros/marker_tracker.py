@@ -114,7 +114,6 @@ class MarkerTracker:
         return not (is_late or self.has_recorders())
 
     def _count(self, camera: str, good: bool) -> None:
-        """Count an image, and whether it can be used."""
         self._report.add_image(camera, good=good)
 
     def _add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str) -> None:
@@ -139,7 +138,6 @@ class MarkerTracker:
             self._track(images)
 
     def _note_frame(self, camera: str, frame_id: str) -> None:
-        """Note the frame of a camera's images: theirs, unless something else has it."""
         own = self._publishers.camera_frame(camera)
         frame = frame_id or own
         taken = {
@@ -158,7 +156,6 @@ class MarkerTracker:
     # --- tracking ----------------------------------------------------------------------------
 
     def _track(self, images: ImageSet) -> None:
-        """Track the markers in a set of images, and publish the results."""
         if self._follower is None or self._frames != self._shown:
             self._shown = dict(self._frames)
             self._publishers.show_cameras(self._rig, images.stamp, self._shown)
@@ -188,7 +185,6 @@ class MarkerTracker:
     def _on_initialize(
         self, request: InitializeMarker.Request, response: InitializeMarker.Response
     ) -> InitializeMarker.Response:
-        """Start tracking a marker at a given pixel."""
         try:
             observation = self._initialized(request)
         except InputError as error:
@@ -212,7 +208,6 @@ class MarkerTracker:
         return response
 
     def _initialized(self, request: InitializeMarker.Request) -> Observation:
-        """Return the result of an initialisation; raise InputError for an invalid request."""
         if request.camera not in self.cameras:
             raise InputError(f'camera = {request.camera!r}, allowed: {" | ".join(self.cameras)}')
         if request.name not in self._rig.names:
@@ -226,7 +221,6 @@ class MarkerTracker:
     # --- reports -----------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
-        """Publish diagnostics; process waiting images if no more arrive."""
         if self._pairs.waiting and time.monotonic() - self.intake.heard > _SILENCE:
             for images in self._pairs.flush():
                 self._track(images)

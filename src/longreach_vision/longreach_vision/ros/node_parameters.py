@@ -19,7 +19,6 @@ def _count(meaning: str, unit: str = '1', **rule: Any) -> Any:
 
 
 def _seconds(meaning: str, default: float, **rule: Any) -> Any:
-    """Declare a time of 0 or more."""
     return quantity(meaning, 's', at_least=0.0, default=default, **rule)
 
 
@@ -144,7 +143,6 @@ class TrackerParameters(RigParameters, TrackingParameters):
 
 
 def _check_frame(name: str) -> None:
-    """Raise InputError for an empty frame name."""
     if not name.strip('/ '):
         raise InputError(f'frame_id = {name!r}, allowed: the name of a frame')
 

@@ -39,7 +39,6 @@ class TrackerNode(Node):
         self._listen()
 
     def _listen(self) -> None:
-        """Subscribe to images once the required subscribers of the results are present."""
         if self._tracker.is_waiting():
             return
         self.destroy_timer(self._start)
@@ -51,7 +50,6 @@ class TrackerNode(Node):
             self.create_subscription(kind, topic, image, self._profile(camera))
 
     def _profile(self, camera: str) -> QoSProfile:
-        """Return the QoS of a camera's subscriptions."""
         if not self._settings.lossless:
             return qos.LATEST_IMAGES
         depth = max(_LEAST, min(_LOSSLESS, _ROOM // self._tracker.pixels(camera)))

@@ -124,12 +124,10 @@ class TrackerPublishers:
             self._publish_overlay(images, frame, rig)
 
     def _is_asked_for(self, kind: str) -> bool:
-        """Return whether detections are subscribed to."""
         found = self._detections.get(kind)
         return found is not None and found.get_subscription_count() > 0
 
     def _publish_poses(self, frame: RigFrame, stamp: int) -> None:
-        """Publish the poses of bodies, and transforms of these and of markers."""
         moving, at = [], (stamp_of(stamp), self._frame_id)
         for name, body in frame.bodies.items():
             if body.pose is not None:
@@ -151,7 +149,6 @@ class TrackerPublishers:
         )
 
     def _publish_overlay(self, images: ImageSet, frame: RigFrame, rig: Rig) -> None:
-        """Publish the overlays of all cameras in one picture."""
         width = self.settings.overlay_width / len(rig.cameras)
         picture = draw_cameras(rig.cameras, images.images, images.times, frame.observations, width)
         at = stamp_of(images.stamp), self._frames[next(iter(images.images))]

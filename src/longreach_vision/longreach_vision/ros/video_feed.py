@@ -97,7 +97,6 @@ class VideoFeed:
         self._lost = math.nan
 
     def _now(self) -> int:
-        """Return ROS time [ns]."""
         return int(self._node.get_clock().now().nanoseconds)
 
     def run(self) -> None:
@@ -111,7 +110,6 @@ class VideoFeed:
             self._stopped.wait(RETRY)
 
     def _show(self) -> LongreachError | None:
-        """Publish images to the end; return the error of a source that cannot be read any more."""
         try:
             source = self._open()
         except LongreachError as error:
@@ -129,7 +127,6 @@ class VideoFeed:
             return found
 
     def _open(self) -> ImageSource:
-        """Open the source."""
         settings, camera = self._settings, self._camera
         return open_source(
             settings.source,
@@ -147,7 +144,6 @@ class VideoFeed:
         )
 
     def _may_come_back(self, error: LongreachError) -> bool:
-        """Return whether a lost camera may still come back in time."""
         # A missing camera is an input error at the start, but may have been unplugged later.
         if self._live is False or (self._live is None and isinstance(error, InputError)):
             return False
@@ -165,7 +161,6 @@ class VideoFeed:
         return True
 
     def _wait_for_listeners(self) -> None:
-        """Wait for the required number of subscribers before a file starts."""
         wanted = self._settings.listeners
         self.waits_for = 'listeners'
         end = time.monotonic() + self._settings.start_timeout
@@ -208,7 +203,6 @@ class VideoFeed:
         return None
 
     def _publish(self, image: np.ndarray, nanoseconds: int) -> None:
-        """Publish an image with its camera_info."""
         settings, camera = self._settings, self._camera
         height, width = image.shape[:2]
         if camera and (camera.width, camera.height) != (width, height):
@@ -231,7 +225,6 @@ class VideoFeed:
         self.latest = nanoseconds
 
     def _wait_until_heard(self) -> None:
-        """Wait until the reliable listeners have received the published image."""
         end = time.monotonic() + _PATIENCE
         while not self.images.is_heard():
             if self._stopped.is_set():
@@ -259,7 +252,6 @@ class _Schedule:
         self.late = 0
 
     def stamp(self, frame: Frame) -> int:
-        """Return the stamp of a frame [ns]."""
         if self._source.live and frame.stamp is not None:
             return frame.stamp
         taken = self._taken(frame)
@@ -278,7 +270,6 @@ class _Schedule:
         return max(0.0, left)
 
     def _taken(self, frame: Frame) -> int:
-        """Return the time of a frame of a file [ns]."""
         rate = self._settings.frame_rate
         if not rate and frame.stamp is not None:
             return frame.stamp

@@ -96,7 +96,6 @@ class VideoNode(Node):
         super().destroy_node()
 
     def _on_end(self) -> None:
-        """End the node when all threads have ended."""
         if self._error is not None:
             raise self._error
         while self._ended:
@@ -110,7 +109,6 @@ class VideoNode(Node):
             self.done.set_result(None)
 
     def _report(self) -> None:
-        """Publish diagnostics."""
         for feed, report in self._feeds:
             level, text = diagnostics.OK, 'publishing'
             if feed.waits_for:
@@ -120,7 +118,6 @@ class VideoNode(Node):
             report.publish(stamp_of(feed.latest), level, text, feed.counts)
 
     def _run(self, feed: VideoFeed) -> None:
-        """Publish all images, in a thread; errors are raised again in that of the node."""
         try:
             feed.run()
         except Exception as error:  # noqa: BLE001

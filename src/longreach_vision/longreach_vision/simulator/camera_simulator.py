@@ -123,7 +123,6 @@ class CameraSimulator:
         return self._image
 
     def _placed(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
-        """Return the table of markers at given positions."""
         there = np.isfinite(positions).all(axis=1)
         markers = self._markers.copy()
         markers[:, :3] = positions + self._offsets
@@ -143,7 +142,6 @@ class CameraSimulator:
         return markers
 
     def _bars_at(self, time: float) -> np.ndarray:
-        """Return the visible occluders (m, 8), each as a rectangle in the image."""
         rows = []
         for occluder in self.scene.look.occluders:
             ends = occluder.at(time)

@@ -156,7 +156,6 @@ def _slopes(times: np.ndarray, positions: np.ndarray) -> np.ndarray:
 
 
 def _vectors(table: Table, names: Sequence[str], what: str) -> np.ndarray:
-    """Return the columns of all markers as vectors (K, n, 3); y may be missing."""
     zero = np.zeros_like(table['time'])
     columns = []
     for name in names:

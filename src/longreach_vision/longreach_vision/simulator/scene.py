@@ -90,7 +90,6 @@ class Occluder(Parameters):
 
 
 def _grey(meaning: str, default: float, most: float = 255.0) -> Any:
-    """Declare a quantity in grey levels."""
     return quantity(meaning, 'grey levels', at_least=0.0, at_most=most, default=default)
 
 
@@ -210,7 +209,6 @@ def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
 
 
 def _texture(rng: np.random.Generator, width: int, height: int) -> np.ndarray:
-    """Return texture with standard deviation 1, shape (height, width)."""
     image = np.zeros((height, width), dtype=np.float32)
     size = _COARSE
     while size >= _FINE:
@@ -224,7 +222,6 @@ def _texture(rng: np.random.Generator, width: int, height: int) -> np.ndarray:
 
 
 def _draw_clutter(image: np.ndarray, rng: np.random.Generator) -> None:
-    """Draw a polygon, a line or a disc."""
     height, width = image.shape
     middle = rng.uniform((0.0, 0.0), (width, height))
     size = float(np.exp(rng.uniform(*np.log(_CLUTTER))))
