@@ -47,7 +47,8 @@ os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 
 # Long files run first; otherwise a long one at the end would leave the other cores idle. Durations
-# are those of the last run; for files that have not run yet they are estimated from these [s].
+# are those of the last run; for files that have not run yet they are estimated from these [s], and
+# for tests with a time limit of their own from a tenth of it.
 _DURATIONS = 'longreach/durations'
 _LAUNCH_FILE, _TEST = 100.0, 0.3
 _measured: dict[str, float] = {}
@@ -74,7 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     guessed: dict[str, float] = {}
     for item in items:
         first = _LAUNCH_FILE * item.path.stem.endswith('_launch')
-        guessed[_file(item)] = guessed.get(_file(item), first) + _TEST
+        limit = item.get_closest_marker('timeout')
+        more = 0.1 * limit.args[0] if limit else _TEST
+        guessed[_file(item)] = guessed.get(_file(item), first) + more
     items.sort(key=lambda item: (-known.get(_file(item), guessed[_file(item)]), _file(item)))
 
 
