@@ -187,7 +187,6 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
 
 
 def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
-    """Return a marker with its card and clutter, without shading."""
     focal = rng.uniform(3000.0, 5000.0)
     distortion = (0.0,) * 5
     if rng.random() < 0.5:
@@ -320,7 +319,6 @@ def fisher_information(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
 def _moved(
     scene: Scene, u=0.0, v=0.0, size=0.0, tilt_1=0.0, tilt_2=0.0, shade_u=0.0, shade_v=0.0, **more
 ) -> Scene:
-    """Return the scene with unknowns changed."""
     pixel = np.add(project(scene.camera, np.array(scene.center)), (u, v))
     first, second, normal = plane_axes(scene)
     turned = normal + tilt_1 * np.cross(first, normal) + tilt_2 * np.cross(second, normal)
@@ -340,7 +338,6 @@ def _moved(
 
 
 def rms(covariance: np.ndarray) -> float:
-    """Return the per-axis RMS of covariances (..., 2, 2)."""
     return float(np.sqrt(np.mean(np.trace(covariance, axis1=-2, axis2=-1)) / 2.0))
 
 

@@ -161,7 +161,6 @@ class Rendered(NamedTuple):
 
 
 def render(scene: Scene, oversampling: int = OVERSAMPLING) -> Rendered:
-    """Return the image of a scene's window with its truth; cells along each side of a pixel."""
     exact = render_exact(scene, oversampling)
     u0, v0, width, height = window_of(scene)
     noise = np.random.default_rng([scene.seed, 1]).normal(0.0, 1.0, exact.shape)
@@ -219,7 +218,6 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
     cells = _illuminated(scene, cells, fine_u, fine_v[:, None], 1.0 / S)
 
     def gathered(x: np.ndarray) -> np.ndarray:
-        """Return the pixels along the first axis: each weighs the cells of 2 pad + 1."""
         parts = weights.reshape(-1, S) @ x.reshape(-1, S, x.shape[1])
         return sum(parts[k : len(parts) - 2 * pad + k, k] for k in range(2 * pad + 1))
 
@@ -227,7 +225,6 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
 
 
 def window_of(scene: Scene) -> tuple[int, int, int, int]:
-    """Return first column, first row, width and height of a scene's window [px]."""
     if scene.window is not None:
         return scene.window
     _, ellipse, _ = truth(scene)
@@ -237,7 +234,6 @@ def window_of(scene: Scene) -> tuple[int, int, int, int]:
 
 
 def _lens(camera: PinholeCamera) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the matrix of a camera and its distortion, as OpenCV has them."""
     matrix = np.array([[camera.fx, 0.0, camera.cx], [0.0, camera.fy, camera.cy], [0.0, 0.0, 1.0]])
     return matrix, np.array(camera.distortion) if any(camera.distortion) else None
 
@@ -292,7 +288,6 @@ def pixel_weights(blur: float, oversampling: int) -> tuple[np.ndarray, int]:
     edges = np.arange((2 * pad + 1) * oversampling + 1) / oversampling - pad - 0.5
 
     def ramp(x: np.ndarray) -> np.ndarray:
-        """Return the second integral of the Gaussian."""
         s = x / max(blur, 1e-12)
         return x * ndtr(s) + blur / math.sqrt(2.0 * math.pi) * np.exp(-0.5 * s * s)
 
@@ -417,7 +412,6 @@ def along_and_across(one: Shading | Shadow | Bar | Glare, u: np.ndarray, v: np.n
 def _illuminated(
     scene: Scene, cells: np.ndarray, u: np.ndarray, v: np.ndarray, side: float
 ) -> np.ndarray:
-    """Return cells with illumination, occluders and glare."""
     t = along_and_across(scene.shading, u, v)[0] / scene.shading.length
     light = 1.0 + t * (scene.shading.strength + t * scene.shading.bend)
     cells = cells * np.clip(light, 0.2, 2.0)

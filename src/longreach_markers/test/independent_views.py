@@ -59,7 +59,6 @@ def view(
 
 
 def _paste(image: np.ndarray, exact: np.ndarray, window: Sequence[int]) -> None:
-    """Copy a window into an image as far as it is inside."""
     u, v, width, height = window
     rows, columns = (
         slice(max(start, 0), min(start + count, size))
@@ -76,7 +75,6 @@ def digitised(exact: np.ndarray, rng: np.random.Generator, noise: float = 2.0) -
 
 
 def write_pictures(folder: Path, pictures: Sequence[np.ndarray], times: Sequence[float]) -> Path:
-    """Write a folder of pictures that are named by their times [s]."""
     folder.mkdir(parents=True)
     for k, (picture, time) in enumerate(zip(pictures, times, strict=True)):
         cv2.imwrite(str(folder / f'{k:06d}_{time:.9f}.png'), picture)
@@ -84,7 +82,6 @@ def write_pictures(folder: Path, pictures: Sequence[np.ndarray], times: Sequence
 
 
 def write_video(file: Path, images: Sequence[np.ndarray], codec: str, rate: float) -> Path:
-    """Write images, grey or in colour, as a video."""
     height, width = images[0].shape[:2]
     writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*codec), rate, (width, height))
     writer.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)

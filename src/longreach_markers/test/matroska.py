@@ -11,7 +11,6 @@ import numpy as np
 
 
 def _element(kind: int, content: bytes) -> bytes:
-    """Return an element with a length of eight bytes."""
     name = kind.to_bytes((kind.bit_length() + 7) // 8, 'big')
     return name + (len(content) | 1 << 56).to_bytes(8, 'big') + content
 

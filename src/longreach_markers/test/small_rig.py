@@ -40,7 +40,6 @@ def write_small_rig(folder: Path) -> Path:
 
 
 def seen_at(u: float, v: float, status: str = 'TRACKED', radius: float = 12.0) -> Observation:
-    """Return an observation without an image."""
     if status == 'LOST':
         return lost('nothing there', np.array([u, v]), radius)
     center = np.array([u, v])

@@ -133,7 +133,6 @@ TILTED = Scene(
 
 
 def seen(scene: Scene, normal=None) -> tuple[Observation, np.ndarray]:
-    """Return the observation of a scene, and its error [px]."""
     rendered = render(scene, 4)
     found = detect(
         rendered.image, rendered.center + np.array([2.0, -1.5]), 23.0,

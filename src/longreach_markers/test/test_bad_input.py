@@ -42,7 +42,6 @@ def png(width: int = 40, height: int = 30) -> bytes:
 
 
 def with_size(data: bytes, width: int, height: int) -> bytes:
-    """Return a PNG file that says to have another size."""
     part = b'IHDR' + struct.pack('>II', width, height) + data[24:29]
     return data[:12] + part + struct.pack('>I', zlib.crc32(part)) + data[33:]
 

@@ -49,7 +49,6 @@ def rig(own: Body | None = None, exact: bool = False) -> Rig:
 def estimate_of(
     name: str, location, cameras=('left', 'right'), *, in_plane: bool = False, **more: float
 ):
-    """Return an estimate of a marker that is tracked."""
     places = {'in_plane' if in_plane else 'triangulated': location}
     return Estimate(name, TRACKED, '', cameras, **places, **more)
 

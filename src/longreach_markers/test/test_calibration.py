@@ -401,7 +401,6 @@ SMALL = Camera(
 
 @functools.cache
 def rendered(camera: Camera, count: int, seed=2):
-    """Pictures of boards, and their true corners."""
     rng = np.random.default_rng(seed)
     studio = Studio(camera)
     middle = BOARD.points.mean(axis=0)

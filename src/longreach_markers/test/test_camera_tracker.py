@@ -77,7 +77,6 @@ class Stage:
         self.centers = np.zeros((0, 2))
 
     def image(self, places: np.ndarray | None = None, hide: Sequence[int] = ()) -> np.ndarray:
-        """Return the picture of markers at places, behind a bar between two columns."""
         places = self.places if places is None else places
         picture = self.simulator.image(places, np.zeros_like(places), 0.0, self.rng).copy()
         if hide:
@@ -97,7 +96,6 @@ class Stage:
         return self.seen
 
     def errors(self) -> np.ndarray:
-        """Return how far observations are from the markers whose names they have [px]."""
         return np.array(
             [
                 math.dist(self.seen[name].center, center)

@@ -27,7 +27,6 @@ def step(angle: float, distance: float, blur: float = 0.9, low=50.0, high=180.0)
 
 
 def disc(u: float, v: float, radius: float, inner=0.0, bright=200.0) -> np.ndarray:
-    """A dark disc or ring on bright ground."""
     levels = (bright, 40.0, bright)
     return taken(draw((u, v), radius * np.eye(2), inner=inner, levels=levels), 0.0)
 

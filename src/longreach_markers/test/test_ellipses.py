@@ -40,7 +40,6 @@ def rim(u, v, A, polarity=1.0, chain=0, part=(0.0, 1.0), count=None) -> EdgePoin
 
 
 def joined(*parts: EdgePoints) -> EdgePoints:
-    """All points together; chains keep their numbers."""
     columns = [
         np.concatenate(column) for column in zip(*(part[:-1] for part in parts), strict=True)
     ]

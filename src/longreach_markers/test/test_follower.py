@@ -69,7 +69,6 @@ def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
 
 
 def assert_tracked(frame: RigFrame, **places: np.ndarray) -> None:
-    """Check that these markers are tracked in these places, and no other one is."""
     for name, one in frame.estimates.items():
         if name not in places:
             assert one.status == LOST, name

@@ -71,7 +71,6 @@ def moments(exact: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def on_the_rim(rendered: Rendered) -> np.ndarray:
-    """Return grey levels on the outer edge."""
     return map_coordinates(rendered.exact, rendered.rim.T[::-1], order=3)
 
 

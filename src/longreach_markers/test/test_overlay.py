@@ -15,7 +15,6 @@ GREY = np.full((240, 320), 90, dtype=np.uint8)
 
 
 def coloured(picture: np.ndarray) -> np.ndarray:
-    """Pixels that are not grey, (n, 2) of u, v."""
     v, u = np.nonzero(np.ptp(picture.astype(int), axis=2) > 40)
     return np.column_stack([u, v])
 

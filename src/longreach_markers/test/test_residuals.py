@@ -39,7 +39,6 @@ class Ring:
         self.place = index_pixels(self.samples, 0, SIZE, 0, SIZE)
 
     def measured(self, residuals: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """Return noise, correlation, and factor of the variance."""
         correlation = np.zeros(CORRELATIONS)
         given = self.place, self.slopes, self.sector, EVERY
         noise = measure_noise(*given, residuals, correlation)

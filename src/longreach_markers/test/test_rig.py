@@ -47,7 +47,6 @@ def write(tmp_path):
 
 
 def small_rig(**changes) -> Rig:
-    """Return a rig with two cameras, covariances and markers of both kinds."""
     root = np.random.default_rng(1).standard_normal((6, 6))
     left, right = (Pose.from_look_at((x, -5.0, 1.0), (0.0, 0.0, 1.0)) for x in (-1.0, 1.0))
     left = dataclasses.replace(left, covariance=1e-8 * root @ root.T)

@@ -89,7 +89,6 @@ class Stage:
 
 
 def moving(time: float) -> np.ndarray:
-    """Return places of markers that swing by 0.3 m."""
     swing = math.sin(math.pi * time)
     return PLACES + np.array([0.3, 0.0, 0.15]) * swing
 

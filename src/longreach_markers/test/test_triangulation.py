@@ -26,7 +26,6 @@ SAMPLES = 1200
 
 
 def moved_plane(plane: Plane, error: np.ndarray) -> Plane:
-    """Turn a plane about its axes through its centroid and shift it."""
     normal = Rotation.from_rotvec(error[:2] @ plane.axes).apply(plane.normal)
     centroid = plane.centroid + error[2] * plane.normal
     return Plane(normal, float(normal @ centroid), plane.covariance, centroid)

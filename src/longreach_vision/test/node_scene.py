@@ -38,7 +38,6 @@ def rig(**changes: Any) -> Rig:
 
 
 def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions (2, 3) [m] and velocities [m/s] of the markers."""
     rise = 0.1 * math.sin(2.0 * time)
     places = np.array([[-1.5, 0.0, 0.5], [1.0, 0.0, 1.5 + rise]])
     return places, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.2 * math.cos(2.0 * time)]])

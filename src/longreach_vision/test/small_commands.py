@@ -24,7 +24,6 @@ FRAMES = 8  # of half a second at 15 Hz
 
 
 def call(*words: object) -> int:
-    """Run a subcommand as ``longreach vision`` would."""
     parser = argparse.ArgumentParser(prog='longreach vision')
     configure(parser)
     arguments = parser.parse_args([str(word) for word in words])
@@ -41,7 +40,6 @@ def printed(capsys, *words: object, fails: str = '', kind: type[LongreachError] 
 
 
 def refused(text: str, *words: object, kind: type[LongreachError] = InputError) -> None:
-    """Assert that a call is refused with a text in one line."""
     with pytest.raises(kind, match=re.escape(text)) as info:
         call(*words)
     assert '\n' not in str(info.value)
@@ -71,7 +69,6 @@ def tracking(scene: Path) -> tuple[object, ...]:
 
 @contextlib.contextmanager
 def full_disk(room: int) -> Iterator[None]:
-    """Let files grow up to a number of bytes only."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
     try:

@@ -31,13 +31,11 @@ def write_path(path: MarkerPath, file: Path) -> Path:
 
 
 def placed(rig: Rig, places: np.ndarray) -> Rig:
-    """Return a rig that has its markers at positions (n, 3) [m]."""
     pairs = zip(rig.markers, places.tolist(), strict=True)
     markers = tuple(marker.replace(position=tuple(place)) for marker, place in pairs)
     return dataclasses.replace(rig, markers=markers)
 
 
 def with_camera(rig: Rig, name: str, **changes: Any) -> Rig:
-    """Return a rig of which one camera is mounted otherwise."""
     changed = dataclasses.replace(rig.cameras[name], **changes)
     return dataclasses.replace(rig, cameras={**rig.cameras, name: changed})

@@ -35,7 +35,6 @@ LOOK = CameraLook(clutter=4)
 
 
 def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions (..., 2, 3) [m] and velocities [m/s] of the markers."""
     t = np.asarray(times, dtype=float)
     places, rates = np.zeros((2, *t.shape, 2, 3))
     places[..., 0, 2] = 0.5
@@ -51,7 +50,6 @@ def truth(k: int, names: tuple[str, ...] = NAMES) -> MarkerPositions:
 
 
 def expected(times: Any) -> list[np.ndarray]:
-    """Return the library's pictures of the left camera."""
     knots = np.arange(0.0, 3.0, 0.005)
     path = MarkerPath(NAMES, knots, *motion(knots))
     left = {'left': simulators_of(rig(), LOOK)['left']}
@@ -59,8 +57,6 @@ def expected(times: Any) -> list[np.ndarray]:
 
 
 class Listener:
-    """What one camera publishes, copied out of the messages."""
-
     def __init__(self, b: Bench, name: str) -> None:
         self.images: list[Image] = b.listen(Image, f'{name}/image_raw', qos.IMAGES)
         self.infos: list[CameraInfo] = b.listen(CameraInfo, f'{name}/camera_info')

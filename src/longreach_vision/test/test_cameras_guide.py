@@ -83,7 +83,6 @@ def bar(time: float) -> np.ndarray:
 
 @pytest.fixture(scope='module')
 def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with what an afternoon gives."""
     folder = tmp_path_factory.mktemp('afternoon')
     rng = np.random.default_rng(7)
     for side in ('left', 'right'):

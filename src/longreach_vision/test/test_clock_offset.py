@@ -370,7 +370,6 @@ def rolling(time: float) -> np.ndarray:
 
 
 def rolling_rig(line_time: float) -> Rig:
-    """Return the small rig with markers where they begin."""
     rig = placed(small_rig(), rolling(0.0))
     for side in rig.cameras:
         rig = with_camera(rig, side, line_time=line_time)

@@ -20,14 +20,12 @@ COUNT, RATE = 60, 30.0
 
 
 def places(time: float) -> np.ndarray:
-    """Return positions of two markers that swing up and down, and sideways."""
     swing = 0.12 * np.sin(2.0 * np.pi * 0.7 * time + np.array([0.0, 1.0]))
     return START + swing[:, None] * np.array([0.5, 0.0, 1.0])
 
 
 @pytest.fixture(scope='module')
 def pictures() -> dict[str, list[np.ndarray]]:
-    """Return images of both cameras before any compression."""
     rig, rng = small_rig(), np.random.default_rng(4)
     return {
         side: [digitised(view(rig, side, places, k / RATE), rng) for k in range(COUNT)]

@@ -90,7 +90,6 @@ def test_one_camera_is_refused(bar: Path, tmp_path: Path) -> None:
 
 
 def shown(**markers: str) -> tuple[Rig, list[RigFrame]]:
-    """Return what cameras see of a swing, each of its own markers."""
     names = {camera: tuple(text.split()) for camera, text in markers.items()}
     delays = {camera: DELAYS[camera] for camera in markers}
     return frames_seen(delays, shown=names, duration=6.0, seed=1)

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from small_commands import full_disk
 from small_path import small_path
-from small_rig import small_rig
 from test_camera_simulator import AHEAD, PINHOLE, RING
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.tracking.follower import Follower, follow
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook, Scene
-from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
+from longreach_vision.simulator.sequences import frame_times
 
 LOOK = CameraLook(clutter=3)
 SCENE = Scene((RING,), LOOK)
@@ -29,7 +27,6 @@ def simulator(name: str) -> CameraSimulator:
 
 
 def sway() -> MarkerPath:
-    """Return a path of the ring, and of another marker, through the picture."""
     times = np.linspace(0.0, 1.0, 11)
     places = np.zeros((11, 2, 3))
     places[:, :, 1] = 8.0
@@ -99,21 +96,3 @@ def test_times_of_images_on_a_path() -> None:
         between(0.72, 0.78)
     with pytest.raises(InputError, match=r'path of \[-0\.1, 0\.7\] s, allowed: times from 0 on'):
         between(-0.1, 0.7)
-
-
-def test_the_tracker_follows_pair_by_pair() -> None:
-    rig, path = small_rig(), small_path(0.7)
-    times = frame_times(path, 15.0)
-    drawn = drawn_pictures(simulators_of(rig, LOOK), path, times)
-    followed = list(follow(Follower(rig), drawn))
-    assert [one.images.stamp for one in followed] == [round(time * 1e9) for time in times]
-    for one in followed:
-        assert {e.status for e in one.frame.estimates.values()} == {'TRACKED'}
-        truth = path.at(one.frame.time)[0]
-        for place, name in zip(truth, rig.names, strict=True):
-            assert np.abs(one.frame.estimates[name].in_plane.position - place).max() < 5e-4
-    # Markers were looked for where they were.
-    last = followed[-1]
-    for camera, seen in last.frame.observations.items():
-        for name, (u, v, half) in last.windows[camera].items():
-            assert np.abs(seen[name].center - (u, v)).max() < half

@@ -27,7 +27,6 @@ TRUTH = Camera('c', *SIZE, 520.0, 521.0, 242.0, 196.0, 'plumb_bob', (-0.1, 0.05,
 
 
 def printed(capsys, *words: object):
-    """What a call prints as JSON, and its lines on stderr."""
     call(*words, '--format', 'json')
     out, err = capsys.readouterr()
     return json.loads(out, parse_constant=pytest.fail), err.splitlines()
@@ -142,7 +141,6 @@ def test_boards_that_are_cut_at_first_do_not_end_the_search(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the example and its calibration file."""
     config = share_directory('longreach_vision') / 'config'
     for name in ('reference_example.yaml', 'camera_example.yaml'):
         (tmp_path / name).write_text((config / name).read_text())

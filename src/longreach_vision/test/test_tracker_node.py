@@ -97,7 +97,6 @@ def shots(
 
 
 def stamped_late(taken: list[Shot]) -> list[Shot]:
-    """Return images of which those of the right camera have stamps 15 ms too late."""
     return [
         shot._replace(stamp=shot.stamp + 15_000_000) if shot.camera == 'right' else shot
         for shot in taken
@@ -105,7 +104,6 @@ def stamped_late(taken: list[Shot]) -> list[Shot]:
 
 
 def by_library(taken: list[Shot], tmp_path: Path) -> tuple[list[Any], list[Any]]:
-    """Return observations and estimates that the node has to publish."""
     write_rig(rig(), tmp_path / 'library.yaml')
     # A file rounds the poses.
     own = load_rig(tmp_path / 'library.yaml')
@@ -160,8 +158,6 @@ class Tracker:
         self.bench.until(lambda: len(self.markers) >= count, f'estimates of {count} pairs')
 
     def says(self, *texts: str) -> str:
-        """Wait for a line of the log with these texts in it, and return it."""
-
         def found() -> list[str]:
             self._log += self._capture.readouterr().err
             return [line for line in self._log.splitlines() if all(text in line for text in texts)]
@@ -177,7 +173,6 @@ class Tracker:
         )
 
     def warns(self, text: str, level: bytes = diagnostics.WARN) -> Any:
-        """Wait for a status of a level with a text in its message, and return it."""
         return self._status(lambda one: one.level == level and text in one.message, text)
 
     def _status(self, condition: Callable[[Any], bool], what: object) -> Any:
@@ -206,7 +201,6 @@ Start = Callable[..., Tracker]
 
 
 def with_rig(tmp_path: Path, node: str = '', own: Rig | None = None, **more: Any) -> list[str]:
-    """Return ROS arguments with parameters, and a file of the rig."""
     write_rig(own or rig(), tmp_path / 'rig.yaml')
     return words(node, **{'rig': tmp_path / 'rig.yaml', **more})
 
@@ -277,7 +271,6 @@ PLACES = np.array([[-1.0, 0.0, 0.5], [1.0, 0.0, 0.8], [0.2, 0.0, 1.9]])
 
 
 def rig_with_body() -> Rig:
-    """Return a rig with three markers, which are those of a body."""
     markers = tuple(
         MarkerOnRig(name, 0.25, position=tuple(place.tolist()))
         for name, place in zip('abc', PLACES, strict=True)
@@ -366,7 +359,6 @@ def test_each_camera_has_a_frame(
 
 
 def set_parameter(tracker: Tracker, name: str, value: object) -> Any:
-    """Set a parameter as ``ros2 param set`` does; return the answer."""
     request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
     return tracker.bench.call(SetParameters, 'tracker/set_parameters', request).results[0]
 

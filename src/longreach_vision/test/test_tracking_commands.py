@@ -321,17 +321,6 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
     refused(f"--truth {other}: the path has no marker 'two'", *words, other)
 
 
-def test_pictures_of_twelve_bits_are_tracked_as_they_are(scene, tmp_path):
-    for side in ('left', 'right'):
-        (tmp_path / side).mkdir()
-        for file in sorted((scene / 'seen' / side).iterdir())[:2]:
-            image = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE).astype(np.uint16)
-            cv2.imwrite(str(tmp_path / side / file.name), 16 * image)
-    with pytest.warns(UserWarning, match='are scaled as of 12 bits'):
-        frames = list(track(scene / 'rig.yaml', tmp_path / 'left', tmp_path / 'right'))
-    assert {one.status for frame in frames for one in frame.estimates.values()} == {'TRACKED'}
-
-
 def test_names_that_ros_does_not_allow():
     words = ('initialize', 'top', 'one', '--at', '1,2', '--radius', 9)
     for name in ('a b', '1st', ''):

@@ -34,7 +34,6 @@ LOSSY = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 @pytest.fixture(autouse=True)
 def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for listeners, which are in this process."""
     monkeypatch.setattr(video_feed, '_FAREWELL', 0.01)
 
 
@@ -76,7 +75,6 @@ def heard(
 def played(
     count: int, profile: QoSProfile = QOS, **parameters: Any
 ) -> tuple[list[Image], list[CameraInfo], VideoNode]:
-    """Return images, of each the camera_info, and the node that has played a file."""
     # The node waits for listeners to images.
     topics = {'camera_info': (CameraInfo, count), 'image_raw': (Image, count)}
     (infos, images), node = heard(topics, profile, **parameters)
