@@ -14,7 +14,7 @@ lines are enough for one of your own:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -64,12 +64,16 @@ class DampingController:
         """Return the velocities v of the pistons [m/s], (N,); to be overridden."""
         return self.holding(measured, wanted)
 
+    def renewed(self) -> Self | None:
+        """Return it for a boom in motion that is wanted where it is; None: make another one."""
+        return None
+
     def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
         """Run a cycle; return the commanded spools (N,) in [-1, 1], until the next one."""
-        most = self.situation.boom.controller.maximum_velocity
-        v = np.clip(self.velocities(measured, wanted), -most, most)
+        v = self.velocities(measured, wanted)
         if np.shape(v) != self.commanded.shape:
             raise InputError(f'velocities returns {v!r}, allowed: {self.commanded.size} numbers')
+        v = self.within_reach(measured, v)
         v[np.abs(v) < self.smallest] = 0.0
         self.commanded = v
         spools = self._spools(measured, v)
@@ -85,6 +89,17 @@ class DampingController:
         return spool_positions(
             actuators, velocities, pistons, measured.head_pressures, measured.rod_pressures
         )
+
+    def within_reach(self, measured: Measured, velocities: np.ndarray) -> np.ndarray:
+        """Return velocities (N,) [m/s] as far as pistons and fully open valves can have them."""
+        most = self.situation.boom.controller.maximum_velocity
+        v = np.clip(velocities, -most, most)
+        return np.asarray(v / np.maximum(self.openings(measured, v), 1.0))
+
+    def openings(self, measured: Measured, velocities: np.ndarray) -> np.ndarray:
+        """Return the shares (N,) of their full opening that valves need for velocities [m/s]."""
+        band = self.plant.actuators.dead_band
+        return np.asarray((np.abs(self._spools(measured, velocities)) - band) / (1.0 - band))
 
     def forces(self, measured: Measured) -> np.ndarray:
         """Return p_1 A_1 - p_2 A_2 (N,) [N]."""

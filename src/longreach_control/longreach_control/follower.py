@@ -21,7 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
+from longreach_dynamics.trajectory_following import FAR, FARTHEST, GAP, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
 _MOVED, _STILL = 0.15, 2.0
@@ -51,6 +51,19 @@ class DampingFollower(BoomFollower):
     def initial_memory(self, start: Reference | None = None) -> Any:  # noqa: ARG002
         """Return the memory before the first cycle: there is no controller yet."""
         return None
+
+    def renewed(self, memory: Any, start: Reference) -> Any:  # noqa: ARG002
+        """Return the controller that goes on, or None, to make one in the next cycle."""
+        return None if memory is None else memory.renewed()
+
+    def answer(
+        self, state: FollowerState | None, time: float, measured: Measurement
+    ) -> tuple[FollowerState, BoomCommand]:
+        """Return the state after a sample, and the command to it."""
+        if state is not None and time - state.time > GAP:
+            # Nobody has seen the boom since.
+            state = state._replace(memory=None)
+        return super().answer(state, time, measured)
 
     def control(
         self, memory: Any, measured: Measurement, reference: Reference

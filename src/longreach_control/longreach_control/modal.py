@@ -19,7 +19,9 @@ Construction 2016, for the measurements of such booms.
 
 from __future__ import annotations
 
+import copy
 import math
+from typing import Self
 
 import numpy as np
 from scipy.linalg import solve_discrete_are
@@ -82,8 +84,13 @@ class Observer:
         self._x = np.zeros(total)
         self._rest: np.ndarray | None = None
 
+    @property
+    def state(self) -> np.ndarray:
+        """The state (q, q', s, s', d, w, commands under way)."""
+        return self._x[: self._whole]
+
     def update(self, measured: Measured) -> np.ndarray:
-        """Return the state (q, q', s, s', d, w, commands under way) after a reading."""
+        """Return the state after a reading."""
         force = self._controller.forces(measured)
         if self._rest is None:
             # Where it starts counts as rest, so that constant errors of sensors do not matter.
@@ -96,7 +103,7 @@ class Observer:
         left = np.eye(len(P)) - gain @ C
         # In Joseph's form, which rounding does not make indefinite.
         self._P = left @ P @ left.T + gain @ self._V @ gain.T
-        return self._x[: self._whole]
+        return self.state
 
     def predict(self, v: np.ndarray) -> None:
         """Go on by a cycle with the velocities that were commanded."""
@@ -146,12 +153,25 @@ class ModalFeedback(DampingController):
             ]
         )
         there = self._model
-        v = way.advance(wanted.velocities, oil) - self._stopping @ (there - still)
+        ahead = self.within_reach(measured, way.towards(wanted.velocities, oil))
+        way.advance(ahead)
+        v = self.within_reach(measured, ahead - self._stopping @ (there - still))
         self._model = self.observer.A @ there + self.observer.B @ v
         apart = x - there
         apart[at.q] -= by_unknown @ unknown
         apart[at.moved : at.size] = 0.0
         return apart, v
+
+    def renewed(self) -> Self:
+        """Return it with its model where the boom is: one made anew would take motion for rest."""
+        after, at = copy.copy(self), self.plant.states
+        x = self.observer.state.copy()
+        x[at.q] -= self._resting[:, len(self.plant.oil) :] @ x[at.moved : at.size]
+        x[at.moved : at.size] = 0.0
+        after._model, after._way = x, OilReference(self)
+        after._way.oil, after._way.flow = x[at.oil], x[at.flow]
+        after._way.pending = x[at.size :].reshape(after._way.pending.shape)
+        return after
 
     def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
         """Run a cycle, and tell the observer what was commanded."""
@@ -169,10 +189,13 @@ class OilReference:
         self.oil, self.flow = np.zeros(N), np.zeros(N)
         self.pending = np.zeros((situation.delay_cycles, N))
 
-    def advance(self, velocities: np.ndarray, oil: np.ndarray) -> np.ndarray:
-        """Go on by a cycle towards velocities [m/s] and oil [m]; return the velocities for it."""
+    def towards(self, velocities: np.ndarray, oil: np.ndarray) -> np.ndarray:
+        """Return the velocities that bring it to velocities [m/s] and oil [m]."""
         ahead = self.oil + self._lag * self.flow + self._time * self.pending.sum(axis=0)
-        v = velocities + _CATCHING * (oil - ahead)
+        return np.asarray(velocities + _CATCHING * (oil - ahead))
+
+    def advance(self, v: np.ndarray) -> None:
+        """Go on by a cycle with velocities [m/s]."""
         acting = v
         if len(self.pending):
             acting = self.pending[0]
@@ -182,4 +205,3 @@ class OilReference:
             self.oil + acting * self._time + (self.flow - acting) * self._lag * (1.0 - decay)
         )
         self.flow = acting + decay * (self.flow - acting)
-        return np.asarray(v)

@@ -30,9 +30,12 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectory_following import FARTHEST
 
-# Share of the range in which an end is near, how much nearness weighs, and what a singular
-# posture costs [m^2].
+# Share of the range in which an end is near, how much nearness weighs, and what rates cost [m^2].
 _NEAR, _WEIGHT, _DAMPING = 0.1, 20.0, 1e-2
+# Singular values below these shares, of the length of the boom in joint rates and of the other one
+# in raising, are near those of a stretched boom: rates cost more there, or they would change sign
+# from cycle to cycle, and sag along the boom, which pistons can hardly take back, stays.
+_STRETCHED, _HARDLY = 0.1, 0.05
 # Share of its opening that an operator may ask of a valve, so that it can damp as well: for a
 # cylinder that does not follow the regulator would move the others, and the tip would fall.
 _OPEN = 0.7
@@ -60,6 +63,8 @@ class TipControl(ModalFeedback):
         self.still = 0.0  # how long nobody has moved the tip [s]
         self._angles = np.array(situation.angles, dtype=float)
         self._limits = situation.boom.joint_limits()
+        length = sum(beam.length for beam in situation.boom.beams)
+        self._least = (_STRETCHED * length) ** 2
         N = situation.boom.size
         self._raised = np.zeros(N)
         self.ahead = np.zeros(N)  # how far what is wanted is from the joints [rad]
@@ -83,7 +88,7 @@ class TipControl(ModalFeedback):
         bending = len(system) - N
         self._tip_by_piston = plant.tip @ np.vstack([joints, moved[:bending]])
         self._tip_by_load = plant.tip[:, N:] @ loaded[:bending]
-        self._lift = np.linalg.pinv(self._tip_by_piston)
+        self._lift = np.linalg.pinv(self._tip_by_piston, rcond=_HARDLY)
         per_load = loaded[bending:]
         friction = np.array([c.friction.static for c in situation.boom.cylinders])
         weighted = per_load / np.maximum(friction, 1.0) ** 2
@@ -97,10 +102,11 @@ class TipControl(ModalFeedback):
         """
         T, N = self.situation.sample_time, self.situation.boom.size
         self.still = 0.0 if np.any(velocity) else self.still + T
-        rates = self.joint_rates(self._angles, np.asarray(velocity, dtype=float))
-        rates = rates / max(1.0, self._opening(measured, rates) / _OPEN)
-        self._angles = self._angles + rates * T
         linkage = self.plant.actuators.linkage
+        rates = self.joint_rates(self._angles, np.asarray(velocity, dtype=float))
+        _, (arms,) = pistons_and_arms(linkage, self._angles[None])
+        rates = rates / max(1.0, float(self.openings(measured, arms * rates).max()) / _OPEN)
+        self._angles = self._angles + rates * T
         (pistons,), (arms,) = pistons_and_arms(linkage, self._angles[None])
         raising = np.zeros(N)
         if self._compensation:
@@ -123,13 +129,6 @@ class TipControl(ModalFeedback):
         force, piston = self._mean - self._first
         return np.asarray(self._tip_by_piston @ piston + self._tip_by_load * (self._weigh @ force))
 
-    def _opening(self, measured: Measured, rates: np.ndarray) -> float:
-        """Return the largest share of its opening that a valve needs for joint rates [rad/s]."""
-        a = self.plant.actuators
-        _, (arms,) = pistons_and_arms(a.linkage, self._angles[None])
-        spools = self._spools(measured, arms * rates)
-        return float(((np.abs(spools) - a.dead_band) / (1.0 - a.dead_band)).max())
-
     def joint_rates(self, angles: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """Return the joint rates (N,) [rad/s] for a velocity of the tip, within all limits."""
         jacobian = self._jacobian(angles)
@@ -144,7 +143,9 @@ class TipControl(ModalFeedback):
             toward = np.select([rates < 0.0, rates > 0.0], ends, math.inf)
             weights = 1.0 + _WEIGHT * np.clip(1.0 - toward / span, 0.0, 1.0) ** 2
             J, inverse = jacobian[:, free], 1.0 / weights[free]
-            square = (J * inverse) @ J.T + _DAMPING * np.eye(2)
+            square = (J * inverse) @ J.T
+            near = max(1.0 - np.linalg.eigvalsh(square)[0] / self._least, 0.0)
+            square = square + (_DAMPING + 0.25 * self._least * near) * np.eye(2)
             before, rates = rates, np.zeros(len(angles))
             rates[free] = inverse * (J.T @ np.linalg.solve(square, velocity))
             beyond = ((angles <= low) & (rates < 0.0)) | ((angles >= high) & (rates > 0.0))

@@ -235,6 +235,15 @@ def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
         TipControl(situation, pump_flow=0.0)
 
 
+def test_joint_rates_of_a_stretched_boom_are_smooth(situation: Situation) -> None:
+    control, angles = TipControl(situation), np.radians([13.0, -13.8, 6.5, 2.4])
+    rates = []
+    for _ in range(1500):
+        rates.append(control.joint_rates(angles, np.array([0.6, 0.0])))
+        angles = angles + 0.01 * rates[-1]
+    assert np.abs(np.diff(rates[500:], axis=0)).max() < math.radians(0.1)
+
+
 def test_situations_are_checked(boom: BoomParameters) -> None:
     with pytest.raises(InputError, match='sample_time = 0'):
         Situation(boom, boom.pose('site'), sample_time=0.0)

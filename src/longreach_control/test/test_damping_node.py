@@ -101,6 +101,28 @@ def test_a_command_that_is_shaped_is_late_and_not_left_behind() -> None:
     assert np.degrees(answered.angles) == pytest.approx(end, abs=0.3)
 
 
+@pytest.mark.parametrize(
+    ('joint', 'way', 'time', 'most'), [(0, 15.0, 7.0, 1.0), (1, 20.0, 4.3, 2.5)]
+)
+def test_a_valve_at_its_end_moves_no_other_joint(
+    joint: int, way: float, time: float, most: float
+) -> None:
+    """At 75 % and 95 % of its largest rate a joint does not follow under load, and is resumed."""
+    boom, end = load_boom(), np.degrees(load_boom().pose('site'))
+    end[joint] += way
+    scenario = Scenario(
+        duration=9.0,
+        pose='site',
+        loads=(HangingLoad(90.0),),
+        trajectory=(Waypoint(time=time, angles_deg=tuple(end)),),
+    )
+    follower, worst = DampingFollower(boom, scenario, 0.01), 0.0
+    for _, parts, answered in driven(follower, Boom(boom, scenario), 900):
+        worst = max(worst, np.abs(np.delete(np.degrees(parts.q[:4]) - end, joint)).max())
+        assert answered.resumptions <= 1
+    assert worst < most
+
+
 def test_a_release_without_a_trajectory_is_damped() -> None:
     boom = load_boom()
     scenario = Scenario(duration=6.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))

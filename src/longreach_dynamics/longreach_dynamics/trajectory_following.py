@@ -56,7 +56,7 @@ _RATE_TIME = 0.05
 # this share of what a joint can do without load.
 _STREAM_TIME, _STREAM_RATE, _STREAM_SHARE = 0.05, math.radians(10.0), 0.5
 # Without a cycle for longer than this the machine is taken over anew [s].
-_GAP = 0.25
+GAP = 0.25
 # A joint that is further from the reference than this [rad], and in this time [s] moves towards it
 # by less than this way [rad], does not follow. With open valves a joint goes several times as far.
 FAR, _FAR_TIME, _LEAST_WAY = math.radians(3.0), 0.5, math.radians(0.15)
@@ -164,6 +164,10 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     def initial_memory(self, start: Reference | None = None) -> Any:
         """Return the control law's state before its first cycle, on a reference; None: at rest."""
 
+    def renewed(self, memory: Any, start: Reference) -> Any:  # noqa: ARG002
+        """Return the state of a control law that acts, for a reference that begins anew."""
+        return self.initial_memory(start)
+
     @abstractmethod
     def rate_limits(self, angles: np.ndarray) -> np.ndarray:
         """Return lowest (negative) and highest rates [rad/s] at angles (M, N), (M, N, 2)."""
@@ -205,14 +209,14 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         here = self._measured(state)
         if state.streamed is not None:
             streamed = state.streamed._replace(angles=here.angles, rates=here.rates)
-            return state._replace(memory=self.initial_memory(here), streamed=streamed)
+            return state._replace(memory=self.renewed(state.memory, here), streamed=streamed)
         trajectory = state.trajectory
         error = np.abs(state.reference(time).angles - state.angles).max()
         if trajectory is None or error <= _NEAR:
             return state
         onset = self._onset(time, here.rates, trajectory.angles)
         late = dataclasses.replace(resumed(trajectory, time, here.angles), onset=onset)
-        return state._replace(memory=self.initial_memory(here), trajectory=late)
+        return state._replace(memory=self.renewed(state.memory, here), trajectory=late)
 
     def follow(
         self, state: FollowerState, order: Order, time: float, tolerance: float | np.ndarray = PATH
@@ -292,7 +296,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             np.array([here.angles, here.angles + way * rates]),
             np.array([rates, np.zeros_like(rates)]),
         )
-        memory = self.initial_memory(Reference(here.angles, rates))
+        memory = self.renewed(state.memory, Reference(here.angles, rates))
         return state._replace(memory=memory, trajectory=trajectory, streamed=None, away=None)
 
     def stream(self, state: FollowerState, time: float, wanted: dict[int, float]) -> FollowerState:
@@ -334,7 +338,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         idle = state.trajectory is None and state.streamed is None
         far = (np.abs(reference.angles - state.angles) > tolerance).any()
         if idle or far or jump(reference) > _JUMP >= jump(here):
-            return here, self.initial_memory(here)
+            return here, self.renewed(state.memory, here)
         return reference, state.memory
 
     def _onset(self, time: float, rates: np.ndarray, rows: np.ndarray) -> Onset | None:
@@ -371,11 +375,11 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         if state is None:
             return self.cycle(self.begin(angles, time), time, measured)
         interval, rates = time - state.time, np.zeros(len(angles))
-        if 0.0 < interval <= _GAP:
+        if 0.0 < interval <= GAP:
             change = (angles - state.angles) / interval
             rates = low_pass(state.rates, change, interval, _RATE_TIME)
         state = state._replace(time=time, angles=angles, rates=rates)
-        if interval > _GAP:
+        if interval > GAP:
             state = self.resume(state, time)._replace(away=None)
         else:
             state = self._watch(state, time)
