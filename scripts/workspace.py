@@ -42,14 +42,9 @@ BUILT = ('build', 'install')
 # To be increased when make_venv creates something else from the same lock file.
 VENV_RECIPE = 1
 SUPPORTED_DISTRO = 'jazzy'
-# Expected to work, and what is known about them.
-NEWER_DISTROS = {
-    'kilted': 'support for Kilted ends in December 2026',
-    'lyrical': 'Lyrical is the next LTS',
-    'rolling': 'Rolling changes without notice',
-}
+# Expected to work.
+NEWER_DISTROS = ('kilted', 'lyrical', 'rolling')
 SUPPORTED_PYTHONS = ((3, 11), (3, 12))
-UNUSABLE_IN_PATH = re.compile(r'[\s:;"\'$`\\]')
 # Variables by which another environment, sourced in the same shell, would affect the build.
 FOREIGN_VARIABLES = (
     'AMENT_PREFIX_PATH',
@@ -125,6 +120,10 @@ def main(arguments: list[str]) -> int:
     except SetupError as error:
         print(f'set-up: {error}', file=sys.stderr)
         return 2
+    except OSError as error:
+        what = f'{error.filename}: {error.strerror}'
+        print(f'set-up: {what}; move it away, or give room and rights', file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print('\nset-up: interrupted; the next call starts over where it must', file=sys.stderr)
         return 130
@@ -145,7 +144,7 @@ def setup(comparisons: bool = False, machines: bool = False) -> None:
     With ``machines`` other kernels than those of machines are left: they compile when first used.
     """
     check_distro()
-    check_letters()
+    check_path()
     with only_one():
         if not uses_installed_ros():
             make_venv()
@@ -165,11 +164,8 @@ def check_distro() -> None:
     """Refuse a ROS that is too old for the packages, and warn about a newer one."""
     distro = os.environ.get('ROS_DISTRO', '')
     if distro in NEWER_DISTROS:
-        print(
-            f'set-up: warning: ROS_DISTRO = {distro} is newer than {SUPPORTED_DISTRO}, with which'
-            f' Longreach is tested; {NEWER_DISTROS[distro]}',
-            file=sys.stderr,
-        )
+        newer = f'ROS_DISTRO = {distro} is newer than {SUPPORTED_DISTRO}'
+        print(f'set-up: warning: {newer}, with which Longreach is tested', file=sys.stderr)
     elif distro not in ('', SUPPORTED_DISTRO):
         raise SetupError(
             f'ROS_DISTRO = {distro}, allowed: {SUPPORTED_DISTRO}, or newer'
@@ -178,13 +174,13 @@ def check_distro() -> None:
         )
 
 
-def check_letters() -> None:
-    """Refuse a path that rosidl's CMake files, which read lists of files as ASCII, cut off."""
-    if not (path := str(ROOT)).isascii():
-        found = next(letter for letter in path if not letter.isascii())
+def check_path() -> None:
+    """Refuse a path that scripts in .venv misread, or rosidl's CMake files, which read ASCII."""
+    unusable = '[^ -~]' if uses_installed_ros() else r'[^!-~]|[:;"\'$`\\]'
+    if found := re.search(unusable, str(ROOT)):
         raise SetupError(
-            f'the path {path!r} contains {found!r}, which the scripts and CMake files of ROS'
-            ' cannot have in their path; move the tree, for example to ~/longreach'
+            f'the path {str(ROOT)!r} contains {found[0]!r}, which the scripts and CMake files of'
+            ' ROS cannot have in their path; move the tree, for example to ~/longreach'
         )
 
 
@@ -287,12 +283,7 @@ def install(lock: Path, name: str) -> None:
 
 
 def check_host() -> None:
-    """Check the tree's path and the tools needed to create .venv and build with it."""
-    if found := UNUSABLE_IN_PATH.search(str(ROOT)):
-        raise SetupError(
-            f'the path {str(ROOT)!r} contains {found[0]!r}, which the scripts and CMake files in'
-            ' .venv cannot have in their path; move the tree, for example to ~/longreach'
-        )
+    """Check the tools needed to create .venv and build with it."""
     version = sys.version_info[:2]
     if version not in SUPPORTED_PYTHONS:
         allowed = ', '.join(f'{major}.{minor}' for major, minor in SUPPORTED_PYTHONS)

@@ -210,6 +210,12 @@ def test_what_is_not_there_yet_is_named(tree, words, message):
     assert message in done.stderr
 
 
+def test_a_file_in_the_way_is_named(workspace, tree, capsys):
+    new(tree / 'log')
+    assert workspace.main(['setup']) == 2
+    assert f'{tree / "log"}: File exists; move it away' in capsys.readouterr().err
+
+
 # --- an installed ROS -----------------------------------------------------------------------
 
 
