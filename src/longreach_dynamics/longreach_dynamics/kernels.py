@@ -157,6 +157,16 @@ def _announce() -> None:
         print('compiling for the first use, up to a minute ...', file=sys.stderr)
 
 
+@functools.cache
+def _warn_of_no_cache() -> None:
+    """Say once that neither the package nor the user's home can be written."""
+    warnings.warn(
+        'no directory for compiled kernels can be written: they compile in each process, in up to'
+        ' a minute; name one: NUMBA_CACHE_DIR=DIR',
+        stacklevel=3,
+    )
+
+
 def kernel(function: Function) -> Function:
     """
     Compile a function of a module with numba, and keep the machine code between runs.
@@ -164,7 +174,10 @@ def kernel(function: Function) -> Function:
     The compiled function checks nothing: the public function around it validates.
     """
     compiled: Any = njit(function)
-    compiled._cache = _KernelCache(compiled.py_func)
+    try:
+        compiled._cache = _KernelCache(compiled.py_func)
+    except RuntimeError:
+        _warn_of_no_cache()
     compiled.compile = functools.partial(_compile, compiled.compile)
     return cast('Function', compiled)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from numba import cfunc, float64, njit
 from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache
 from numba.experimental import jitclass
 
 from longreach_dynamics import kernels
@@ -350,6 +351,14 @@ def test_what_a_factory_makes_for_kernels_of_two_processes_has_two_names(
         (inner,) = module.made.overloads.values()
         names.append(inner.fndesc.mangled_name)
     assert len(set(names)) == 2
+
+
+def test_where_nothing_can_be_written_kernels_compile_in_each_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FunctionCache._impl_class, '_locator_classes', [])
+    with pytest.warns(UserWarning, match=r'can be written.*name one: NUMBA_CACHE_DIR=DIR'):
+        assert kernel(lambda x: 2.0 * x)(2.0) == 4.0
 
 
 def test_code_that_is_older_than_its_file_is_another(
