@@ -101,11 +101,9 @@ def natural_modes(
         foreshortening=False,
         base=None if boom.truck is None else chain_base(boom.truck),
     )
-    count = min(count, free.size, reference.frequencies.size)
+    count = min(count, free.size, reference.size)
     rest, shapes = _shapes(boom, q, free, vectors[:, :count])
-    return NaturalModes(
-        frequencies[:count], ratios[:count], reference.frequencies[:count], rest, shapes
-    )
+    return NaturalModes(frequencies[:count], ratios[:count], reference[:count], rest, shapes)
 
 
 def held_modes(

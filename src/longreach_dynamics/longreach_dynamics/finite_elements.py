@@ -58,8 +58,6 @@ from longreach_dynamics.beams import places_apart
 from longreach_dynamics.errors import InputError, LongreachError
 
 _GAUSS_POINTS = 6
-# Largest displacement of a drawn mode as a part of the chain's length.
-_DRAWN = 0.1
 # Eigenvalues 1 / lambda below this part of the largest hold no digits that could be trusted.
 _RESOLVED = 1e-12
 # Newton's method stops after a step in which no angle changes by more [rad]: the next would be in
@@ -104,19 +102,6 @@ class ChainBase(NamedTuple):
     pitch_stiffness: float  # [N m/rad]
 
 
-class Modes(NamedTuple):
-    """
-    Natural frequencies and the chain displaced in each mode.
-
-    Frequencies are ascending; a negative one -f stands for an unstable mode that grows with the
-    rate 2 pi f, as of a column that buckles under its weight. Each mode is added to the element
-    boundaries at rest, scaled so that its largest displacement is a tenth of the chain's length.
-    """
-
-    frequencies: np.ndarray  # (count,) [Hz]
-    shapes: np.ndarray  # (count, points, 2): x, z from the chain's root [m]
-
-
 def chain_modes(
     beams: Sequence[ChainBeam],
     elements: int = 20,
@@ -126,9 +111,12 @@ def chain_modes(
     sagged: bool = False,
     foreshortening: bool = True,
     base: ChainBase | None = None,
-) -> Modes:
+) -> np.ndarray:
     """
-    Return the lowest natural frequencies of a chain and their shapes.
+    Return the lowest natural frequencies of a chain [Hz], ascending, shape (count,).
+
+    A negative one -f stands for an unstable mode that grows with the rate 2 pi f, as of a column
+    that buckles under its weight.
 
     Parameters
     ----------
@@ -166,20 +154,13 @@ def chain_modes(
             ' take more elements for more modes'
         )
     q = chain.equilibrium() if sagged else np.zeros(chain.size)
-    M, points, rows = chain.inertia(q)
+    M, _ = chain.inertia(q)
     weight = chain.weight(q)[1]
     # The least Rayleigh quotient of the elements' own coordinates: a natural size of lambda.
     elastic = slice(joints.size, chain.size)
     shift = float(np.min(np.diag(chain.stiffness)[elastic] / np.diag(M)[elastic]))
-    values, vectors = _lowest(M, chain.stiffness + weight, shift, int(count))
-    frequencies = np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi)
-
-    modes = _plane(np.transpose(rows @ vectors))
-    reach = sum(beam.length for beam in beams)
-    for mode in modes:
-        tip = mode[-1, np.argmax(np.abs(mode[-1]))]
-        mode *= math.copysign(_DRAWN * reach / np.max(np.hypot(mode[:, 0], mode[:, 1])), tip)
-    return Modes(frequencies, _plane(points) + modes)
+    values = _lowest(M, chain.stiffness + weight, shift, int(count))
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi))
 
 
 class _Part:
@@ -345,8 +326,8 @@ class _Chain:
             hessian[-1, -1] += weight * arm.imag
         return gradient, hessian
 
-    def inertia(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the mass matrix at q, places (points,) x + j z [m], rows of displacements."""
+    def inertia(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mass matrix at q, and the places x + j z of element boundaries [m]."""
         M = np.zeros((self.size, self.size))
         place, root = 0j, np.zeros(self.size, dtype=complex)
         if self._base is not None:
@@ -354,7 +335,7 @@ class _Chain:
             centre = complex(self._base.x, self._base.z)
             place = centre + 1j * q[-2] - np.exp(1j * q[-1]) * centre
             root[-2], root[-1] = 1j, -1j * np.exp(1j * q[-1]) * centre
-        places, rows = [np.array([place])], [root[np.newaxis]]
+        places = [np.array([place])]
         for part, own, theta in zip(self._parts, self._own, self._theta, strict=True):
             z = np.exp(1j * (part.beam.angle + theta @ q))
             for x, mass in (
@@ -366,9 +347,8 @@ class _Chain:
                 M += heavy.real.T @ heavy.real + heavy.imag.T @ heavy.imag
             u, du = self._along(part, part.nodes[1:], q, own, theta)
             places.append(place + z * u)
-            rows.append(root + z * du)
-            place, root = places[-1][-1], rows[-1][-1]
-        return M, np.concatenate(places), np.concatenate(rows)
+            place, root = places[-1][-1], root + z * du[-1]
+        return M, np.concatenate(places)
 
     def _along(
         self, part: _Part, x: np.ndarray, q: np.ndarray, own: slice, theta: np.ndarray
@@ -416,11 +396,9 @@ class _Chain:
         return float(np.max(np.abs(np.concatenate(slopes))))
 
 
-def _lowest(
-    M: np.ndarray, K: np.ndarray, shift: float, count: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _lowest(M: np.ndarray, K: np.ndarray, shift: float, count: int) -> np.ndarray:
     """
-    Return the lowest eigenvalues of K v = lambda M v, ascending, and their vectors in columns.
+    Return the lowest eigenvalues of K v = lambda M v, ascending.
 
     Of (K + s M) v = M v / mu, mu = 1 / (lambda + s), the lowest modes have the largest mu and are
     the most exact. s > 0, from ``shift`` on, lets there be hinges and unstable modes.
@@ -438,13 +416,13 @@ def _lowest(
     # Once more, to stay clear of the point where the sum is singular.
     shift *= 4.0
     size = len(M)
-    mu, vectors = linalg.eigh(M, K + shift * M, subset_by_index=[size - count, size - 1])
+    mu = linalg.eigh(M, K + shift * M, eigvals_only=True, subset_by_index=[size - count, size - 1])
     if mu[0] <= _RESOLVED * mu[-1]:
         raise LongreachError(
             f'{count} modes cannot be distinguished from rounding: the highest is too far above'
             ' the lowest; ask for fewer modes'
         )
-    return 1.0 / mu[::-1] - shift, vectors[:, ::-1]
+    return np.asarray(1.0 / mu[::-1] - shift)
 
 
 def _nodes(beam: ChainBeam, elements: int) -> np.ndarray:
@@ -475,11 +453,6 @@ def _section(index: int, beam: ChainBeam, name: str, x: np.ndarray) -> np.ndarra
             f' allowed: (0, inf) {unit}'
         )
     return values
-
-
-def _plane(places: np.ndarray) -> np.ndarray:
-    """Return x + j z (...) as x and z (..., 2)."""
-    return np.stack([places.real, places.imag], axis=-1)
 
 
 def _positive_definite(matrix: np.ndarray) -> bool:
