@@ -213,6 +213,10 @@ class Trajectory:
         share_rate = 30.0 * (s * (1.0 - s)) ** 2 / span
         return Reference(self.angles[after - 1] + share * way, share_rate * way)
 
+    def extremes(self) -> np.ndarray:
+        """Return angles (M, N) [rad] of which each joint reaches the lowest and the highest."""
+        return self.angles
+
     def peak_rates(self) -> np.ndarray:
         """Return the largest rate of each joint [rad/s], shape (N,)."""
         return self._largest(PEAK_RATE, 1)
@@ -289,14 +293,7 @@ class CubicTrajectory(Trajectory):
     def check_with(self, machine: Jointed, before: int = 0) -> None:
         """Check waypoints, and turning points between them, against a machine's limits."""
         super().check_with(machine, before)
-        a, b, c, d = self._polynomials
-        # Roots of b + 2 c s + 3 d s^2, in the form that is exact for small d.
-        root = np.sqrt(np.maximum(c * c - 3.0 * b * d, 0.0))
-        q = -(c + np.copysign(root, c))
-        with np.errstate(divide='ignore', invalid='ignore'):
-            places = np.array([q / (3.0 * d), b / q])
-        places = np.clip(np.where(np.isfinite(places), places, 0.0), 0.0, 1.0)
-        turning = a + places * (b + places * (c + places * d))
+        turning = self._turning()
         low, high = machine.joint_limits().T
         beyond = (turning < low - 1e-9) | (turning > high + 1e-9)
         for _, way, joint in np.argwhere(beyond)[:1]:
@@ -307,6 +304,21 @@ class CubicTrajectory(Trajectory):
                 f' {joint + 1} turns at {math.degrees(worst):.6g} deg, allowed:'
                 f' [{math.degrees(low[joint]):.4f}, {math.degrees(high[joint]):.4f}] deg'
             )
+
+    def extremes(self) -> np.ndarray:
+        """Return angles (M, N) [rad] of which each joint reaches the lowest and the highest."""
+        return np.vstack([self.angles, *self._turning()])
+
+    def _turning(self) -> np.ndarray:
+        """Return the angles where joints turn on their ways, or at the ends (2, K - 1, N)."""
+        a, b, c, d = self._polynomials
+        # Roots of b + 2 c s + 3 d s^2, in the form that is exact for small d.
+        root = np.sqrt(np.maximum(c * c - 3.0 * b * d, 0.0))
+        q = -(c + np.copysign(root, c))
+        with np.errstate(divide='ignore', invalid='ignore'):
+            places = np.array([q / (3.0 * d), b / q])
+        places = np.clip(np.where(np.isfinite(places), places, 0.0), 0.0, 1.0)
+        return np.asarray(a + places * (b + places * (c + places * d)))
 
     @functools.cached_property
     def _polynomials(self) -> tuple[np.ndarray, ...]:

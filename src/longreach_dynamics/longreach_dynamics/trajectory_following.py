@@ -214,8 +214,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         error = np.abs(state.reference(time).angles - state.angles).max()
         if trajectory is None or error <= _NEAR:
             return state
-        onset = self._onset(time, here.rates, trajectory.angles)
-        late = dataclasses.replace(resumed(trajectory, time, here.angles), onset=onset)
+        late = self._begun(resumed(trajectory, time, here.angles), time, here.rates)
         return state._replace(memory=self.renewed(state.memory, here), trajectory=late)
 
     def follow(
@@ -272,13 +271,8 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         trajectory.check_with(self.machine, before)
         trajectory.check_rates(self.joints, self.rate_limits, before)
         faster = begin.rates - rates[0] if start == time else begin.rates
-        onset = self._onset(time, faster, rows)
-        return state._replace(
-            memory=memory,
-            trajectory=dataclasses.replace(trajectory, onset=onset),
-            streamed=None,
-            away=None,
-        )
+        trajectory = self._begun(trajectory, time, faster)
+        return state._replace(memory=memory, trajectory=trajectory, streamed=None, away=None)
 
     def stop(self, state: FollowerState, time: float) -> FollowerState:
         """
@@ -341,14 +335,14 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             return here, self.renewed(state.memory, here)
         return reference, state.memory
 
-    def _onset(self, time: float, rates: np.ndarray, rows: np.ndarray) -> Onset | None:
-        """Return the onset of a trajectory of these waypoints that stays within the limits."""
+    def _begun(self, trajectory: Trajectory, time: float, rates: np.ndarray) -> Trajectory:
+        """Return a trajectory with an onset, if there are rates, that stays within the limits."""
         if not rates.any():
-            return None
-        low, high = self.machine.joint_limits().T
+            return dataclasses.replace(trajectory, onset=None)
+        (low, high), rows = self.machine.joint_limits().T, trajectory.extremes()
         lowest = np.minimum(low - rows.min(axis=0), 0.0) / ONSET_WAY
         highest = np.maximum(high - rows.max(axis=0), 0.0) / ONSET_WAY
-        return Onset(time, np.clip(rates, lowest, highest))
+        return dataclasses.replace(trajectory, onset=Onset(time, np.clip(rates, lowest, highest)))
 
     def _check_jump(self, here: np.ndarray, first: np.ndarray, most: float) -> None:
         """Raise InputError when a point at time 0 is not where the reference is."""

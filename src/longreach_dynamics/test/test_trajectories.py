@@ -11,6 +11,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import CubicTrajectory, Trajectory, Waypoint
+from longreach_dynamics.trajectory_following import TrajectoryFollower
 
 
 @pytest.fixture(scope='module')
@@ -166,6 +167,12 @@ def test_turning_points_between_waypoints_count() -> None:
         trajectory.check_with(TwoJoints([[-2.0, 0.148]] * 2))
     with pytest.raises(InputError, match='within the limits'):
         CubicTrajectory([0.0], [[3.0, 0.0]], [[0.0, 0.0]]).check_with(TwoJoints([[-2.0, 2.0]] * 2))
+    # Joints that move already turn within the limits, too.
+    follower: Any = TrajectoryFollower()
+    follower.machine = TwoJoints([[-2.0, 0.2]] * 2)
+    begun = follower._begun(trajectory, 0.0, np.array([1.0, 2.0]))
+    most = np.max([begun.at(time).angles for time in np.linspace(0.0, 1.0, 301)], axis=0)
+    assert most == pytest.approx([0.2, 0.2], rel=1e-5)
 
 
 @pytest.mark.parametrize(
