@@ -29,6 +29,11 @@ def release(mass, duration, time=0.5, pose='site'):
     )
 
 
+def exact_dimensions(boom):
+    free, values = BOOM.free_parameters(boom), BOOM.values(boom)
+    return {entry.name: values[entry.name] for entry in free if entry.group == 'geometry'}
+
+
 @pytest.fixture(scope='module')
 def light(boom):
     """The planted boom, and a recording with typical sensors and cameras."""
@@ -198,16 +203,16 @@ def test_bad_identification_is_refused(boom, light, settings, message):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_intervals_hold_the_planted_values(boom):
-    """Of draws of the sensors' noise; ``scripts/bench_identification.py`` makes 100."""
+    """Of draws of the noise alone; with errors of dimensions the intervals would be wider."""
     scenario, draws = release(LIGHT, 3.0), 8
+    settings = Settings(
+        signals=['strain_*', 'marker_marker_*'], horizons=(), fixed=exact_dimensions(boom)
+    )
     truth = truth_of(simulate(BOOM.with_values(boom, PLANTED), scenario), scenario)
     inside = dict.fromkeys(PLANTED, 0)
     for seed in range(100, 100 + draws):
         recording = measured(truth, load_sensors('typical'), CAMERAS, seed)
-        found = identify(
-            BOOM, boom, [recording], list(PLANTED),
-            Settings(signals=['strain_*', 'marker_marker_*'], horizons=()), processes=1,
-        )  # fmt: skip
+        found = identify(BOOM, boom, [recording], list(PLANTED), settings, processes=1)
         for name, value in PLANTED.items():
             low, high = found.estimate.interval(name)
             inside[name] += low <= value <= high
@@ -359,9 +364,7 @@ def test_poses_of_another_boom_are_approached_as_slowly_as_it_needs(boom):
 def test_the_model_of_the_data_is_the_best_and_others_absorb(boom, recordings):
     printed = boom.replace(ritz=boom.ritz.replace(basis='printed'))
     # Dimensions are the same for both.
-    free, values = BOOM.free_parameters(boom), BOOM.values(boom)
-    exact = {entry.name: values[entry.name] for entry in free if entry.group == 'geometry'}
-    settings = Settings(signals=BEAMS, horizons=(), clocks={}, fixed=exact)
+    settings = Settings(signals=BEAMS, horizons=(), clocks={}, fixed=exact_dimensions(boom))
     moment, other = (
         identify(
             BOOM, one, [recordings[1]], ['youngs_modulus'], settings, processes=1, progress=False
