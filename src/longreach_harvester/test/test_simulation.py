@@ -90,9 +90,7 @@ def test_error_falls_with_the_step(machine, chosen, longest):
 def test_a_line_that_a_make_up_valve_feeds_does_not_depend_on_the_step():
     """The boom rises with its rod side fed by the charge line, and is reversed."""
     chosen = scenario(
-        4.0,
-        angles=(0.0, 0.55, -1.2),
-        boom=[[0, 1], [2, 1], [2, -1], [4, -1]],
+        4.0, angles=(0.0, 0.55, -1.2), boom=[[0, 1], [2, 1], [2, -1], [4, -1]]
     ).replace(rod_pressure=1e7)
     exact, run = (run_of(chosen, REALISTIC, step=step) for step in (6.25e-5, 2.5e-4))
     assert run.column('port_2_boom').max() > 5e-4
@@ -239,10 +237,7 @@ def test_make_up_valves_keep_pressures_above_zero(chosen):
 
 @pytest.mark.parametrize(
     ('machine', 'names', 'step', 'most'),
-    [
-        (STANDARD, ['q_stick'], 5e-3, 2e-3),
-        (hanging(), ['q_head_pitch', 'q_stick'], 1e-3, 1e-2),
-    ],
+    [(STANDARD, ['q_stick'], 5e-3, 2e-3), (hanging(), ['q_head_pitch', 'q_stick'], 1e-3, 1e-2)],
 )
 def test_reduced_model_follows_the_full_one(machine, names, step, most):
     chosen = scenario(4.0, stick=TO_AND_FRO)
@@ -379,7 +374,8 @@ def test_step_error_is_about_the_error(model, step, seed):
         spools[name] = knots
     machine = Harvester(STANDARD, scenario(8.0, **spools), step, model=model)
     run = simulate(machine, 0.02)
-    exact = simulate(dataclasses.replace(machine, step=step / 64), 0.02)
+    exact = simulate(dataclasses.replace(machine, step=step / 16), 0.02)
     errors = np.abs(run.stack(ANGLES) - exact.stack(ANGLES)).max(axis=0)
     stated = with_step_error(machine, run, 0.02).step_error
-    assert (errors < 1.4 * np.array([*stated.values()])).all()
+    # With 1/16 of the step an error of first order, the largest, is a sixteenth too small.
+    assert (errors < 1.3 * np.array([*stated.values()])).all()
