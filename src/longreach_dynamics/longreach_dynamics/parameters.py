@@ -137,20 +137,28 @@ class Parameters:
 
     def __post_init__(self) -> None:
         """Convert and check each field, then the object."""
-        hints = field_types(type(self))
-        for field in dataclasses.fields(self):
-            value = _converted(
-                field.name, getattr(self, field.name), hints[field.name], rule_of(field)
-            )
-            object.__setattr__(self, field.name, value)
+        self._take(dict(vars(self)))
+
+    def _take(self, values: Mapping[str, Any]) -> None:
+        """Set fields to values that are converted and checked, then check the object."""
+        own = vars(self)
+        for name, (kind, rule) in _declared(type(self)).items():
+            if name in values:
+                own[name] = _converted(name, values[name], kind, rule)
         self.check()
 
     def check(self) -> None:
         """Raise InputError when fields that are right by themselves contradict each other."""
 
     def replace(self, **changes: Any) -> Self:
-        """Return a checked copy with other values."""
-        return dataclasses.replace(self, **changes)
+        """Return a checked copy with other values; what is kept is not converted again."""
+        kept = {name: getattr(self, name) for name in _declared(type(self))}
+        if unknown := changes.keys() - kept.keys():
+            raise TypeError(f'{type(self).__name__} has no {", ".join(sorted(unknown))}')
+        new = object.__new__(type(self))
+        vars(new).update(kept)
+        new._take(changes)
+        return new
 
     def with_value(self, path: str, value: Any) -> Self:
         """
@@ -165,10 +173,9 @@ class Parameters:
 
     def with_values(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with values by path changed, checked when all of them are; InputError."""
-        fields = {field.name for field in dataclasses.fields(self)}
         changed, inner = _parted(changes)
         for name in (*changed, *inner):
-            if name not in fields:
+            if name not in _declared(type(self)):
                 raise InputError(f'{name} is unknown, allowed here: {_names(type(self))}')
         for name, deeper in inner.items():
             before = self.replace(**{name: changed[name]}) if name in changed else self
@@ -253,6 +260,13 @@ def rule_of(field: dataclasses.Field[Any]) -> Rule:
 def rules_of(*classes: type) -> dict[str, Rule]:
     """Return the rules of all fields of some classes by name."""
     return {field.name: rule_of(field) for cls in classes for field in dataclasses.fields(cls)}
+
+
+@functools.cache
+def _declared(cls: type) -> dict[str, tuple[Any, Rule]]:
+    """Return type and rule of each field of a class by name."""
+    types = field_types(cls)
+    return {field.name: (types[field.name], rule_of(field)) for field in dataclasses.fields(cls)}
 
 
 @functools.cache
@@ -365,7 +379,7 @@ def load(cls: type[T], file: str | Path, check: Callable[[T], object] | None = N
     InputError for values that do not fit something outside the file. InputError, with file name
     and path of the key, for a file that cannot be read or holds something else.
     """
-    values = _with_base(load_yaml(file), Path(file))
+    values = _with_base(_read(file), Path(file))
     try:
         loaded: T = _built(cls, pickle.dumps(values))  # type: ignore[arg-type]
         if check is not None:
@@ -389,7 +403,7 @@ def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:
     if not isinstance(base, str):
         raise InputError(f'{file}: base = {base!r}, allowed: the name of a file beside this one')
     try:
-        below = load_yaml(file.parent / base)
+        below = _read(file.parent / base)
     except InputError as error:
         raise InputError(
             f'{file}: base = {base!r}: {error}; copy that file beside this one, or give its path'
@@ -508,6 +522,11 @@ def load_yaml(file: str | Path) -> dict[str, Any]:
     and column), a key stands twice, an alias contains itself or all of them repeat too much, or
     the top is not a mapping.
     """
+    return copy.deepcopy(_read(file))
+
+
+def _read(file: str | Path) -> dict[str, Any]:
+    """Return the values of a file, which others read, too."""
     path = Path(file)
     with open_text(path) as stream:
         text = stream.read(_LARGEST_FILE + 1)
@@ -517,7 +536,7 @@ def load_yaml(file: str | Path) -> dict[str, Any]:
             ' parameters'
         )
     try:
-        values = copy.deepcopy(_parsed(text))
+        values = _parsed(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f':{mark.line + 1}:{mark.column + 1}' if mark else ''

@@ -10,6 +10,7 @@ rows up to there, and its message says why and what to do.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,9 +106,7 @@ def each(
 class Columns(tuple[Column, ...]):
     """Columns of a table in their order; the first one is time [s]."""
 
-    __slots__ = ()
-
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """Names of all, the head of a CSV file."""
         return tuple(column.name for column in self)

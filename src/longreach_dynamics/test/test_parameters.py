@@ -80,6 +80,8 @@ def test_mapping_becomes_nested_objects_with_defaults() -> None:
     assert machine.replace(mass=2).mass == 2.0
     with pytest.raises(InputError, match=r'mass = -1, allowed: \(0, inf\) kg'):
         machine.replace(mass=-1)
+    with pytest.raises(TypeError, match='Machine has no maas'):
+        machine.replace(maas=2)
 
 
 @pytest.mark.parametrize(

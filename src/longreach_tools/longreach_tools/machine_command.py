@@ -192,7 +192,15 @@ def machine_of(
 def case_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> tuple[Any, Any]:
     """Return machine and scenario of ``--file``, ``--scenario`` and ``--set``."""
     machine = _machine_of(spec, arguments, options)
-    scenario = _scenario_of(spec, arguments, machine, options)
+    changes = _changes(arguments)
+    if (duration := getattr(arguments, 'duration', None)) is not None:
+        if 'scenario.duration' in dict(changes):
+            raise InputError(
+                f'--duration = {duration:g} s, allowed: without another value of'
+                ' scenario.duration; give one of them'
+            )
+        changes.append(('scenario.duration', duration))
+    scenario = _scenario_of(spec, _file_of(spec, arguments), machine, options, changes)
     say_unused(spec, arguments, machine, scenario)
     return machine, scenario
 
@@ -243,25 +251,16 @@ def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:
     return found
 
 
+def _file_of(spec: Spec, arguments: argparse.Namespace) -> Path:
+    """Return the file of ``SCENARIO`` or ``--scenario``, or of the default one."""
+    return spec.find_scenario(arguments.scenario) if spec.scenario else Path()
+
+
 def _scenario_of(
-    spec: Spec,
-    arguments: argparse.Namespace,
-    machine: Any,
-    options: Parameters,
-    swept: Iterable[tuple[str, Any]] = (),
+    spec: Spec, file: Path, machine: Any, options: Parameters, changes: Iterable[tuple[str, Any]]
 ) -> Any:
-    """Return the scenario of ``SCENARIO`` or ``--scenario``, or the default one, with changes."""
-    file = spec.find_scenario(arguments.scenario) if spec.scenario else Path()
-    scenario = spec.load_scenario(file, machine, options)
-    changes = [*_changes(arguments), *swept]
-    if getattr(arguments, 'duration', None) is not None:
-        if 'scenario.duration' in dict(changes):
-            raise InputError(
-                f'--duration = {arguments.duration:g} s, allowed: without another value of'
-                ' scenario.duration; give one of them'
-            )
-        scenario = scenario.with_value('duration', arguments.duration)
-    return _changed(scenario, changes, of_scenario=True)
+    """Return the scenario of a file with changes by path."""
+    return _changed(spec.load_scenario(file, machine, options), changes, of_scenario=True)
 
 
 def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
@@ -367,38 +366,41 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     )
     columns = spec.columns(machine) if arguments.series else Columns()
     series = {name: columns.unit(name) for name in arguments.series}
-    base = argparse.Namespace(
-        scenario=getattr(arguments, 'scenario', None),
-        series=arguments.series,
-        set=getattr(arguments, 'set', ()),
-    )
+    file, changes = _file_of(spec, arguments), _changes(arguments)
 
     def place(path: str) -> object:
         if not path.startswith(_SCENARIO):
             return place_of(machine, path)
-        scenario = _scenario_of(spec, base, machine, options)
+        scenario = _scenario_of(spec, file, machine, options, changes)
         return _SCENARIO, place_of(scenario, path.removeprefix(_SCENARIO))
 
-    job_of = functools.partial(_job_of, spec, machine, options, base)
-    if base.set:
-        swept, design = design_of(arguments, place)
+    swept, design = design_of(arguments, place)
+    scenario = None
+    # Otherwise it is made for each run.
+    if type(spec).load_scenario is MachineSpec.load_scenario and not any(
+        path.startswith(_SCENARIO) for path in swept
+    ):
+        scenario = _scenario_of(spec, file, machine, options, changes)
+    job_of = functools.partial(
+        _job_of, _Job(spec, machine, scenario, options, arguments.series), file, changes
+    )
+    if changes:
         first = job_of(dict(zip(swept, design.min(0).tolist(), strict=True)))
         say_unused(spec, arguments, first.machine, first.scenario)
     return run_sweep(spec.name, arguments, spec.results, job_of, _measure, series, place)
 
 
 def _job_of(
-    spec: Spec,
-    machine: Any,
-    options: Any,
-    arguments: argparse.Namespace,
-    values: Mapping[str, float],
+    job: _Job, file: Path, changes: Sequence[tuple[str, Any]], values: Mapping[str, float]
 ) -> _Job:
-    """Return a job of a sweep with those values by path."""
-    one = _changed(machine, values.items(), of_scenario=False)
-    scenario = _scenario_of(spec, arguments, one, options, values.items())
-    spec.check(scenario, options)
-    return _Job(spec, one, scenario, options, arguments.series)
+    """Return a job with other values by path, and with the scenario of a file if it has none."""
+    machine = _changed(job.machine, values.items(), of_scenario=False)
+    scenario = job.scenario
+    if scenario is None:
+        all_changes = [*changes, *values.items()]
+        scenario = _scenario_of(job.spec, file, machine, job.options, all_changes)
+    job.spec.check(scenario, job.options)
+    return job._replace(machine=machine, scenario=scenario)
 
 
 def _measure(job: _Job) -> Measured:
