@@ -499,6 +499,11 @@ class Simulation(Generic[State, Command]):
     def reset(self, state: bool = True, time: bool = True) -> None:
         """Go back to the initial state, or to time 0, or to both."""
         self.stop_steps('the simulation was reset')
+        if self.settings.lockstep and not time:
+            # A controller takes the second sample of a stamp for the first one, which it has
+            # answered, or will yet: that answer is for another state.
+            self._repeated_sample = self.sample
+            self.sample += 1
         self._restore(state, time)
         self.finished = False
         if self.started:

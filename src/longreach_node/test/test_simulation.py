@@ -161,6 +161,12 @@ def test_lockstep_waits_for_each_answer(wall: Wall, factor: float) -> None:
     rig.tick(0.1)
     assert rig.simulation.state == pytest.approx(0.05)
     assert rig.period == (0.05 if factor == 0.0 else 1e-3)
+    # Another state at the same time is the next sample, and the answer to the last one is late.
+    rig.simulation.reset(time=False)
+    assert rig.samples == [0, 1, 2, 3]
+    assert rig.simulation.accept(4.0, 2 * CYCLE) == ''
+    assert (rig.simulation.state, rig.simulation.command) == (0.0, INITIAL)
+    assert rig.simulation.accept(4.0, 3 * CYCLE) == ''
 
 
 @pytest.mark.parametrize(('sample', 'limit', 'repeated'), [(0, 6, 5), (1, 5, 1)])
