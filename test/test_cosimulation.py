@@ -32,7 +32,10 @@ import fmpy, numpy as np
 
 file, step, start, names, rows, outputs = json.loads(sys.argv[1])
 table = np.array([tuple(row) for row in rows], dtype=[(one, float) for one in ('time', *names)])
-found = fmpy.simulate_fmu(file, start_time=start, stop_time=rows[-1][0], step_size=step,
+folder = fmpy.extract(file)
+# There may be several instances in one process.
+other = fmpy.simulation.instantiate_fmu(folder, fmpy.read_model_description(folder))
+found = fmpy.simulate_fmu(folder, start_time=start, stop_time=rows[-1][0], step_size=step,
                           output_interval=step, input=table, output=outputs)
 print(json.dumps([float(found[name][-1]) for name in outputs]), flush=True)
 os._exit(0)

@@ -28,11 +28,14 @@ from longreach_machine.spec import MachineSpec
 
 _FILE = 'machine.json'
 _KINDS = ('position', 'velocity', 'effort')
+# Of a class without anything of its own PythonFMU gives up a reference too many: a second instance
+# in one process crashed.
 _SCRIPT = """from longreach_machine.cosimulation import MachineSlave
 
 
 class {name}(MachineSlave):
-    pass
+    def __init__(self, **given):
+        super().__init__(**given)
 """
 # A communication step is a whole number of integration steps, but for rounding.
 _WHOLE = 1e-6
@@ -115,11 +118,7 @@ class MachineSlave(Fmi2Slave):  # type: ignore[misc]
             setattr(self, name, float(value))
 
     def do_step(self, current_time: float, step_size: float) -> bool:
-        """
-        Advance by a communication step; an error ends the simulation with its message.
-
-        The scenario begins where the simulation does, whatever its time is then.
-        """
+        """Advance by a communication step, the scenario from where the simulation begins."""
         if self._begin is None:
             self._begin = current_time
         step = self._machine.step
