@@ -30,9 +30,6 @@ setup(
         ],
         'longreach.machines': ['boom = longreach_boom.spec:BOOM'],
         'longreach.identification': ['boom = longreach_boom.identification:BOOM'],
-        'longreach.warm_up': [
-            'boom = longreach_boom.simulation:warm_up',
-            'boom_flows = longreach_boom.hydraulic_state:warm_up',
-        ],
+        'longreach.warm_up': ['boom = longreach_boom.simulation:warm_up'],
     },
 )

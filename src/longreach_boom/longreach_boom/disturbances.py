@@ -46,12 +46,6 @@ class _Disturbance(Parameters):
         outside = max(self.start - time + 0.5 * hold, 0.0) + max(time + 0.5 * hold - self.end, 0.0)
         return max(1.0 - outside / hold, 0.0)
 
-    def forces(
-        self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
-    ) -> np.ndarray:
-        """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
-        raise NotImplementedError
-
 
 @dataclasses.dataclass(frozen=True)
 class TipForce(_Disturbance):
@@ -74,13 +68,7 @@ class TipForce(_Disturbance):
         if not (self.x or self.z):
             raise InputError('x and z of a force are 0, allowed: one of them is not')
 
-    def forces(
-        self,
-        boom: BoomParameters,
-        time: float,
-        hold: float,
-        angles: np.ndarray,  # noqa: ARG002
-    ) -> np.ndarray:
+    def forces(self, boom: BoomParameters, time: float, hold: float, _: np.ndarray) -> np.ndarray:
         """Return the forces at the tips in a hold [s] about a time [s], shape (N, 2) [N]."""
         found = np.zeros((boom.size, 2))
         index = boom.beam_at(self.beam or boom.beams[-1].name, 0.0, 'force')

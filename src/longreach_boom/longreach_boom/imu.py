@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_boom.kinematics import frames_of
+from longreach_boom.kinematics import frames_of, tip_angles
 from longreach_boom.model import constants_of, row_count
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
@@ -16,10 +16,8 @@ _APART = 1e-5
 
 def tip_rates(boom: BoomParameters, state: BoomState) -> np.ndarray:
     """Return the rates of turn of the beams' tips (N,) [rad/s], positive lifts."""
-    parts, N = StateParts.of(state.y, boom), boom.size
-    truck = truck_of(state.y, boom)
-    pitching = 0.0 if truck is None else float(truck[3])
-    return np.asarray(pitching + np.cumsum(parts.v[:N] + _tip_slopes(boom, parts.v)))
+    turning, _ = tip_angles(boom, StateParts.of(state.y, boom).v)
+    return np.asarray(truck_of(state.y, boom)[3] + turning)
 
 
 def tip_accelerations(
@@ -41,15 +39,6 @@ def tip_accelerations(
         for y in (state.y + _APART * dy, state.y - _APART * dy)
     )
     felt = (ahead - behind) / (2.0 * _APART) + 1j * boom.gravity
-    truck = truck_of(state.y, boom)
-    slopes = _tip_slopes(boom, StateParts.of(state.y, boom).q)
-    tilt = 0.0 if truck is None else float(truck[1])
-    inclinations = tilt + np.cumsum(state.y[: boom.size] + slopes)
-    seen = felt * np.exp(-1j * (inclinations + mounting))
+    turned, _ = tip_angles(boom, StateParts.of(state.y, boom).q)
+    seen = felt * np.exp(-1j * (truck_of(state.y, boom)[1] + turned + mounting))
     return np.stack([seen.real, seen.imag], axis=1)
-
-
-def _tip_slopes(boom: BoomParameters, q: np.ndarray) -> np.ndarray:
-    """Return the slopes of the beams' tips (N,), or their rates, of coordinates or rates."""
-    N = boom.size
-    return np.asarray(np.sum(constants_of(boom).tip_slope * np.reshape(q[N:], (-1, N)).T, axis=1))

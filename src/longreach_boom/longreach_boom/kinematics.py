@@ -37,8 +37,8 @@ _FIXED = Frame(1.0 + 0.0j, 0.0j, 0.0j, 0.0j)
 
 
 def truck_frame(boom: BoomParameters, truck: Any) -> Frame:
-    """Return the frame of the truck at heave [m], pitch [rad] and their rates, None: fixed."""
-    if truck is None or boom.truck is None:
+    """Return the frame of the truck at heave [m], pitch [rad] and their rates."""
+    if boom.truck is None:
         return _FIXED
     heave, pitch, heave_rate, pitch_rate = truck
     centre = complex(boom.truck.x, boom.truck.z)
@@ -109,8 +109,7 @@ def frames_of(boom: BoomParameters, y: np.ndarray) -> BentBoom:
     constants, N = constants_of(boom), boom.size
     n = N * (1 + constants.functions)
     q, v = y[:n].tolist(), y[n : 2 * n].tolist()
-    truck = truck_of(y, boom)
-    root = truck_frame(boom, None if truck is None else truck.tolist())
+    root = truck_frame(boom, truck_of(y, boom).tolist())
     shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
     bending = [bent_at(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
     lengths = constants.length.tolist()
@@ -162,12 +161,13 @@ def point_motion(
     bending = [bent(i, length) for i, length in enumerate(lengths)]
     angles = [np.asarray(q[..., i]) for i in range(beam + 1)]
     rates = [v[..., i] for i in range(beam + 1)]
-    root = truck_frame(boom, None if truck is None else np.moveaxis(np.asarray(truck), -1, 0))
+    truck = np.zeros(4) if truck is None else truck
+    root = truck_frame(boom, np.moveaxis(truck, -1, 0))
     frames = beam_frames(lengths, boom.ritz.rotation == 'printed', angles, rates, bending, root)
     here = bent(beam, x)
     place = place_on_beam(frames[beam], x, offset, here[0], here[2])
     velocity = velocity_on_beam(frames[beam], x, offset, here)
-    inclination = np.zeros(q.shape[:-1]) if truck is None else truck[..., 1]
+    inclination = truck[..., 1]
     for i in range(beam + 1):
         inclination = inclination + angles[i] + (here if i == beam else bending[i])[2]
     return PointMotion(
@@ -175,6 +175,13 @@ def point_motion(
         np.stack([velocity.real, velocity.imag], axis=-1),
         inclination,
     )
+
+
+def tip_angles(boom: BoomParameters, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return angles to the truck and slopes of the tips (N,) [rad]; of rates theirs."""
+    N = boom.size
+    slopes = np.sum(constants_of(boom).tip_slope * np.reshape(q[N:], (-1, N)).T, axis=1)
+    return np.cumsum(q[:N] + slopes), slopes
 
 
 def swinging_cylinders(boom: BoomParameters) -> list[int]:

@@ -22,6 +22,7 @@ from longreach_boom.kinematics import (
     swing_joints,
     swing_ratios,
     swinging_cylinders,
+    tip_angles,
 )
 from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.modes import fastest_rate
@@ -49,6 +50,8 @@ SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
 # chosen so that the amplitude is at most this share of the supply pressure, where the slope of the
 # orifice allows a stable step.
 _SWING = 0.02
+# Part of a step by which rounding may miss a whole number of them.
+_WHOLE = 1e-6
 # Largest number of steps in a sample.
 _MOST_PARTS = 100
 # Forces of disturbances are constant over so long [s], a number of steps.
@@ -152,8 +155,10 @@ class Boom:
     def advance(
         self, state: BoomState, command: BoomCommand | ByScenario, time: float, duration: float
     ) -> BoomState:
-        """Return the state ``duration`` [s] after ``time`` [s]; raises IntegrationError."""
+        """Return the state ``duration`` [s], whole steps, after ``time`` [s]; IntegrationError."""
         steps = round(duration / self.step)
+        if steps < 0 or abs(duration / self.step - steps) > _WHOLE:
+            raise InputError(f'duration = {duration} s, allowed: whole steps of {self.step} s')
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 
     def advance_recorded(
@@ -169,8 +174,6 @@ class Boom:
 
         Forces (rows, N, 2) are those of disturbances over the step that ends at a row.
         """
-        if steps < 0:
-            raise InputError(f'duration is {steps} steps, allowed: 0 or more')
         last = first + steps
         rows = (last // every - first // every) if every else 0
         table = np.empty((rows, state.y.size))
@@ -181,7 +184,7 @@ class Boom:
         if command is BY_SCENARIO:
             cuts |= {round(entry.time / self.step) for entry in self.scenario.valve_commands}
         forces = state.forces
-        if self.scenario.is_disturbed:
+        if self.scenario.disturbances:
             cuts |= set(range(first - first % self._hold, last, self._hold))
         edges = [first, *sorted(at for at in cuts if first < at < last), last]
         row = 0
@@ -192,7 +195,7 @@ class Boom:
                     loads = self.concrete if load is None else (*loads, load)
             commanded = self._command_at(command, begin)
             constants = self.constants(loads)
-            if self.scenario.is_disturbed:
+            if self.scenario.disturbances:
                 # Those of the whole hold, so that the division into calls has no effect.
                 if forces is None or begin % self._hold == 0:
                     forces = self.forces_at(begin, y)
@@ -212,7 +215,8 @@ class Boom:
             )
             if taken < end - begin:
                 kept = (begin + taken) // every - first // every if every else 0
-                text = self._failure(status, begin + taken, y, modes, loads, commanded)
+                failed = BoomState(y, modes, loads)
+                text = self._failure(status, begin + taken, failed, commanded)
                 tables = table, mode_table, force_table
                 raise PartialRunError(text, *(table[:kept] for table in tables))
             row = (end // every - first // every) if every else 0
@@ -226,17 +230,14 @@ class Boom:
     def forces_at(self, step: int, y: np.ndarray) -> np.ndarray:
         """Return the forces of disturbances at the tips (N, 2) [N] over the steps of a hold."""
         middle = (step - step % self._hold + 0.5 * self._hold) * self.step
-        hold, angles = self._hold * self.step, self._inclinations(y)
-        return self.scenario.tip_forces(self.parameters, middle, hold, angles)
-
-    def _inclinations(self, y: np.ndarray) -> np.ndarray:
-        """Return the angles of the beams' roots to the horizontal (N,) [rad]."""
-        boom, slope = self.parameters, self.constants(()).tip_slope
-        parts, N = StateParts.of(y, boom), boom.size
-        bent = np.sum(slope * np.reshape(parts.q[N:], (-1, N)).T, axis=1)
-        truck = truck_of(y, boom)
-        tilt = 0.0 if truck is None else float(truck[1])
-        return np.asarray(tilt + np.cumsum(parts.q[:N] + bent) - bent)
+        tips, slopes = tip_angles(self.parameters, StateParts.of(y, self.parameters).q)
+        # Of the beams' roots.
+        angles = truck_of(y, self.parameters)[1] + tips - slopes
+        hold, found = self._hold * self.step, np.zeros((self.parameters.size, 2))
+        for item in self.scenario.disturbances:
+            if item.share(middle, hold):
+                found += item.forces(self.parameters, middle, hold, angles)
+        return found
 
     def _command_at(self, command: BoomCommand | ByScenario, step: int) -> BoomCommand:
         """Return the spools from a step on, checked for compiled code; raises InputError."""
@@ -250,23 +251,15 @@ class Boom:
             raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
         return command
 
-    def _failure(
-        self,
-        status: int,
-        count: int,
-        y: np.ndarray,
-        modes: np.ndarray,
-        loads: tuple[Load, ...],
-        command: BoomCommand,
-    ) -> str:
+    def _failure(self, status: int, count: int, state: BoomState, command: BoomCommand) -> str:
         """Return the error message for a failed step."""
-        time = step_time(count, self.step)
+        time, (y, modes, loads, _) = step_time(count, self.step), state
         what, reason, remedy = _FAILURES[status]
         return (
             f'the boom {what} in the step at t = {time:g} s: {reason}. To see it'
             f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
             f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'
-            f' {time:g}, {self.step:g}). {remedy}'
+            f' {time:g}, {self.step}). {remedy}'
         )
 
     def joint_sample(
@@ -298,8 +291,8 @@ class Boom:
         velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
         # The end hose hangs down: it turns back all angles and slopes before it.
         before = [*range(N), *range(3 * N, 4 * N)]
-        truck = truck_of(state.y, boom)
-        if truck is not None:
+        if boom.truck is not None:
+            truck = truck_of(state.y, boom)
             names += TRUCK_JOINTS
             positions += truck[:2].tolist()
             velocities += truck[2:].tolist()

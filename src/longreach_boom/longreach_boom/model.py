@@ -47,11 +47,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from longreach_boom.parameters import BoomParameters, Section, TruckParameters
+from longreach_boom.parameters import BoomParameters, Section
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Actuators, actuators_of
-from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH
+from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH, Column
 from longreach_dynamics.kernels import read_only
 
 # Columns of the table of beams, (N, 7 + 4 F + 3 F^2): int sigma x^k dx for k = 0, 1, 2 are MASS,
@@ -80,8 +80,8 @@ class TruckConstants(NamedTuple):
     damping: tuple[float, float]  # [N s/m, N m s]
 
 
-class Constants(NamedTuple):
-    """Constants of :class:`BoomParameters` for compiled code: N beams, F functions each."""
+class _Numbers(NamedTuple):
+    """The fields of :class:`Constants`."""
 
     gravity: float  # [m/s^2]
     printed: bool  # rotation at the tips as printed
@@ -90,6 +90,18 @@ class Constants(NamedTuple):
     actuators: Actuators
     # None: fixed. Both are compiled apart, so neither costs the other.
     truck: TruckConstants | None
+
+
+class Constants(_Numbers):
+    """Constants of :class:`BoomParameters` for compiled code: N beams, F functions each."""
+
+    __slots__ = ()
+
+    length = Column(LENGTH, 'beams')  # [m]
+    mass = Column(MASS, 'beams')  # int sigma dx [kg]
+    moment = Column(MOMENT, 'beams')  # int sigma x dx [kg m]
+    inertia = Column(INERTIA, 'beams')  # int sigma x^2 dx [kg m^2]
+    joint_damping = Column(JOINT_DAMPING, 'beams')  # viscous [N m s]
 
     def _vectors(self, index: int) -> np.ndarray:
         """Return a block of the beam table with one number for each function, shape (N, F)."""
@@ -109,34 +121,9 @@ class Constants(NamedTuple):
         return read_only(self._replace(beams=beams))
 
     @property
-    def length(self) -> np.ndarray:
-        """Lengths (N,) [m]."""
-        return self.beams[:, LENGTH]
-
-    @property
     def linkage(self) -> np.ndarray:
         """Rows for :mod:`longreach_dynamics.linkages` (N, 5)."""
         return self.actuators.linkage
-
-    @property
-    def mass(self) -> np.ndarray:
-        """Int sigma dx (N,) [kg]."""
-        return self.beams[:, MASS]
-
-    @property
-    def moment(self) -> np.ndarray:
-        """Int sigma x dx (N,) [kg m]."""
-        return self.beams[:, MOMENT]
-
-    @property
-    def inertia(self) -> np.ndarray:
-        """Int sigma x^2 dx (N,) [kg m^2]."""
-        return self.beams[:, INERTIA]
-
-    @property
-    def joint_damping(self) -> np.ndarray:
-        """Viscous damping of the joints (N,) [N m s]."""
-        return self.beams[:, JOINT_DAMPING]
 
     @property
     def tip(self) -> np.ndarray:
@@ -250,7 +237,7 @@ def _constants_of(boom: BoomParameters, loads: tuple[Load, ...], friction: bool)
         moment_eta,
         *(matrices.reshape(N, F * F) for matrices in (mass_matrix, stiffness, damping)),
     ]
-    cylinders, scale = boom.cylinders, 1.0 if friction else 0.0
+    cylinders, scale, truck = boom.cylinders, 1.0 if friction else 0.0, boom.truck
     constants = Constants(
         gravity=boom.gravity,
         printed=boom.ritz.rotation == 'printed',
@@ -264,24 +251,21 @@ def _constants_of(boom: BoomParameters, loads: tuple[Load, ...], friction: bool)
             coulomb=[scale * c.friction.coulomb for c in cylinders],
             static=[scale * c.friction.static for c in cylinders],
         ),
-        truck=None if boom.truck is None else _truck_constants(boom.truck),
+        truck=None
+        if truck is None
+        else TruckConstants(
+            truck.x,
+            truck.z,
+            (truck.mass, truck.inertia),
+            (truck.heave_stiffness, truck.pitch_stiffness),
+            (truck.heave_damping, truck.pitch_damping),
+        ),
     )
     for row, cylinder in zip(constants.actuators.table, cylinders, strict=True):
         if cylinder.cushion:
             row[CUSHION_LENGTH] = cylinder.cushion.length
             row[CUSHION_AREA] = cylinder.cushion.area
     return read_only(constants)
-
-
-def _truck_constants(truck: TruckParameters) -> TruckConstants:
-    """Return the constants of a truck on springs."""
-    return TruckConstants(
-        truck.x,
-        truck.z,
-        (truck.mass, truck.inertia),
-        (truck.heave_stiffness, truck.pitch_stiffness),
-        (truck.heave_damping, truck.pitch_damping),
-    )
 
 
 # Rows of the workspace: Jacobian columns tau + lambda r, then for each beam its frame and origin,

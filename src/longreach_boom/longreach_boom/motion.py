@@ -264,13 +264,9 @@ def _has_passed(y, n, modes, table, after):  # type: ignore[no-untyped-def]
 
 @njit
 def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
-    """
-    Change the modes of pistons at the end of a step; return DONE, INDEFINITE or UNSETTLED.
-
-    A piston whose velocity has changed sign sticks if static friction holds it, and otherwise
-    slides in the new direction. An impulse that stops one piston may reverse another, so all are
-    checked again.
-    """
+    """Change the modes of pistons at the end of a step; return DONE, INDEFINITE or UNSETTLED."""
+    # A piston whose velocity has changed sign sticks if static friction holds it, and otherwise
+    # slides in the new direction. An impulse that stops one may reverse another: all are asked.
     N, width, table = modes.size, 1 + p.functions, p.actuators.table
     n = N * width
     for _ in range(N + 1):
@@ -378,24 +374,22 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
                 _beyond(y, modes, 1 + p.functions, actuators, work, before)
             if parts == 0:
                 parts = _parts(y, k1, 2 * n, step, actuators)
-            h = min(step / parts, left)
-            definite = _runge_kutta(y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end)
-            definite &= _derivative(end, modes, spools, p, M, work, k5)
-            _beyond(end, modes, 1 + p.functions, actuators, work, beyond)
-            share = _first_share(before, beyond)
-            if share < 1.0 and cuts < _MOST_CUTS:
-                cuts += 1
-                # The step ends just after the first piston slips or stops.
-                for _ in range(_MOST_TRIES):
-                    h *= share
-                    definite = _runge_kutta(
-                        y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end
-                    )
-                    definite &= _derivative(end, modes, spools, p, M, work, k5)
-                    _beyond(end, modes, 1 + p.functions, actuators, work, beyond)
-                    share = _first_share(before, beyond)
-                    if share > 1.0 - _BEYOND:
-                        break
+            h, share, definite = min(step / parts, left), 1.0, True
+            for tries in range(1 + _MOST_TRIES):
+                h *= share
+                definite = _runge_kutta(
+                    y, h, modes, spools, p, M, work, k1, k2, k3, k4, trial, end
+                )
+                definite &= _derivative(end, modes, spools, p, M, work, k5)
+                _beyond(end, modes, 1 + p.functions, actuators, work, beyond)
+                share = _first_share(before, beyond)
+                ends = share > 1.0 - _BEYOND
+                if tries == 0:
+                    # A step that is cut ends just after the first piston slips or stops.
+                    ends = not share < 1.0 or cuts == _MOST_CUTS
+                    cuts += not ends
+                if ends:
+                    break
             settled = beyond.max() <= 0.0
             left -= h
             for k in range(size):

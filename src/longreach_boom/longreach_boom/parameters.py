@@ -206,6 +206,10 @@ class CylinderParameters(Cylinder):
             self.linkage.angles(self.stroke)
         except InputError as error:
             raise InputError(f'stroke = {self.stroke} m does not fit: {error}') from error
+        if self.cushion and self.cushion.length > self.stroke:
+            raise InputError(
+                f'cushion.length = {self.cushion.length} m, allowed: up to stroke = {self.stroke} m'
+            )
 
 
 @dataclasses.dataclass(frozen=True)

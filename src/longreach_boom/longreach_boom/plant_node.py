@@ -14,14 +14,13 @@ from longreach_msgs.srv import AttachLoad
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import MarkerArray
 
-from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
+from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, flows_of
 from longreach_boom.strain import strains
 from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
@@ -121,14 +120,14 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
         parts = StateParts.of(self.state.y, self.described)
-        flows = flows_of(parts, self._constants)
+        head, rod = flows_of(parts, self._constants)
         return hydraulic_state(
             self._cylinders,
             parts.head_pressures,
             parts.rod_pressures,
             header,
-            flows.head.tolist(),
-            flows.rod.tolist(),
+            head.tolist(),
+            rod.tolist(),
             parts.spools.tolist(),
         )
 

@@ -97,14 +97,13 @@ def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np
     """
     angles, deflections, slopes = np.split(values.T[: 3 * boom.size], 3)
     still = np.zeros(len(values))
-    moved = [*values.T[3 * boom.size :], still, still] if boom.truck else None
     tip = beam_frames(
         [beam.length for beam in boom.beams],
         boom.ritz.rotation == 'printed',
         list(angles),
         [still] * boom.size,
         [(w, still, slope, still) for w, slope in zip(deflections, slopes, strict=True)],
-        truck_frame(boom, moved),
+        truck_frame(boom, [*values.T[3 * boom.size :], still, still]),
     )[number].origin
     return np.asarray(tip.imag if axis else tip.real)
 
@@ -144,7 +143,7 @@ def series(
             tips[:, 0],
             tips[:, 1],
             port_series(constants.actuators, states[:, 2 * n : 2 * n + 3 * boom.size]),
-            *([] if truck is None else [truck[:, :2], _gear(boom, truck[:, :2])[:, None]]),
+            *([truck[:, :2], _gear(boom, truck[:, :2])[:, None]] if boom.truck else []),
         ],
         axis=1,
     )

@@ -1,24 +1,5 @@
 """
-Scenarios of a boom: pose, loads and commands over time, read from YAML.
-
-    duration: 20.0                  # [s]
-    pose: site                      # a pose of the boom file, or pose_deg: [70, -50, -35, -30]
-    friction: true
-    loads:                          # hang on the boom at rest at time 0
-      - {mass: 90.0}                # at the tip; or with beam and position
-    release: [0.0]                  # times at which all loads are released, not the concrete
-    attach:
-      - {time: 8.0, mass: 50.0, beam: beam_3, position: 4.0}
-    valve_commands:                 # spool positions, open loop, until the next
-      - {time: 1.0, spools: [0.2, 0.0, 0.0, 0.0]}
-    trajectory:                     # or joint angles to reach, on a smooth path from the pose
-      - {time: 8.0, angles_deg: [60, -45, -30, -20]}
-    forces:                         # at the tip of a beam; with frequency a sine
-      - {start: 1.0, end: 5.0, z: -500.0, beam: beam_3}
-    pumping:                        # strokes of concrete in a line along the beams
-      - {start: 1.0, end: 9.0, period: 2.2, gap: 0.25, speed: 1.4, mass_per_length: 20.0}
-    gusts:                          # of wind
-      - {start: 1.0, end: 5.0, speed: 15.0}
+Scenarios of a boom: pose, loads and commands over time, read from YAML; README has an example.
 
 Attaching a load does not change the velocity of the boom. The concrete in the line hangs on the
 beams from time 0 on, whether it is pumped or not. Equations: :mod:`longreach_boom.disturbances`.
@@ -129,19 +110,9 @@ class Scenario(Parameters):
         return (*hanging, *self.concrete(boom))
 
     @property
-    def is_disturbed(self) -> bool:
-        """Whether external forces act at some time."""
-        return bool(self.forces or self.pumping or self.gusts)
-
-    def tip_forces(
-        self, boom: BoomParameters, time: float, hold: float, angles: np.ndarray
-    ) -> np.ndarray:
-        """Return the forces at the tips (N, 2) [N] in a hold, see ``disturbances``."""
-        found = np.zeros((boom.size, 2))
-        for item in (*self.forces, *self.pumping, *self.gusts):
-            if item.share(time, hold):
-                found += item.forces(boom, time, hold, angles)
-        return found
+    def disturbances(self) -> tuple[TipForce | Pumping | Gust, ...]:
+        """External forces of all kinds."""
+        return self.forces + self.pumping + self.gusts
 
     def load_changes(self, boom: BoomParameters) -> tuple[tuple[float, Load | None], ...]:
         """Return (time [s], attached load, or None for a release), sorted by time."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_boom.imu import tip_accelerations, tip_rates
+from longreach_boom.kinematics import tip_angles
 from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, StateParts, piston_positions, truck_of
@@ -175,14 +176,14 @@ class Sensors:
         N = self._boom.size
         due = {n: one for n, one in self._groups.items() if n in wanted and one.due(sample)}
         parts = StateParts.of(state.y, self._boom)
-        bending = np.reshape(parts.q[N:], (-1, N)).T
         warmth = self._temperature.at(sample / self._sample_rate)
         roots = tips = heads = rods = encoders = gauges = None
         if group := due.get('inclination'):
-            truck = truck_of(state.y, self._boom)
-            tilt = 0.0 if truck is None else float(truck[1])
-            angles = tilt + self._inclinations(parts, bending)
-            shown = group.show(angles, warmth, sample)
+            # Henikl 2015, (39).
+            ends, slopes = tip_angles(self._boom, parts.q)
+            bent = np.sum(self._root_slope * np.reshape(parts.q[N:], (-1, N)).T, axis=1)
+            angles = np.concatenate([ends - slopes + bent, ends])
+            shown = group.show(truck_of(state.y, self._boom)[1] + angles, warmth, sample)
             roots, tips = shown[:N], shown[N:]
         if group := due.get('pressure'):
             pressures = np.concatenate([parts.head_pressures, parts.rod_pressures])
@@ -201,10 +202,3 @@ class Sensors:
             axes = tip_accelerations(self._boom, state, self._friction, self._mounting)
             felt = group.show(axes.T.ravel(), warmth, sample)
         return SensorReadings(roots, tips, heads, rods, encoders, gauges, rates, felt)
-
-    def _inclinations(self, parts: StateParts, bending: np.ndarray) -> np.ndarray:
-        """Return inclinations of all roots, then of all tips (2 N,) [rad], Henikl 2015, (39)."""
-        angles = parts.q[: self._boom.size]
-        slopes = np.sum(self._constants.tip_slope * bending, axis=1)
-        tips = np.cumsum(angles + slopes)
-        return np.concatenate([tips - slopes + np.sum(self._root_slope * bending, axis=1), tips])

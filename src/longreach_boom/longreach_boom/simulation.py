@@ -11,7 +11,13 @@ from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_s
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
+from longreach_boom.state import (
+    BoomCommand,
+    BoomState,
+    StateParts,
+    flows_of,
+    piston_positions,
+)
 from longreach_boom.strain import strains
 from longreach_dynamics.machine import late_events, sample_counts, step_time
 from longreach_dynamics.runs import record
@@ -96,7 +102,7 @@ def _strains_of(
     # A change acts from its step on; the row at that time is still without it.
     edges = [round(time / boom.step) // every + 1 for time, _ in carried[1:]]
     pieces = zip([0, *edges], [*edges, len(rows)], carried, strict=True)
-    if scenario.is_disturbed:
+    if scenario.disturbances:
         states = [
             BoomState(rows[k], modes[k], loads, forces[k])
             for first, end, (_, loads) in pieces
@@ -119,3 +125,4 @@ def warm_up() -> None:
     state = boom.advance(state, command, 0.0, boom.step)
     boom.joint_sample(state, command)
     strains(parameters, state)
+    flows_of(StateParts.of(state.y, parameters), boom.constants(()))

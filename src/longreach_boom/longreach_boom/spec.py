@@ -141,7 +141,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
             state = BoomState(run.states[-1], modes)
         loads = [loads for begin, loads in scenario.carried(parameters) if begin <= time][-1]
         state = state._replace(loads=loads)
-        if scenario.is_disturbed:
+        if scenario.disturbances:
             state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
         spools = answer.spools if answer else spools
         return smooth_model(parameters, state, scenario.friction, free, spools)

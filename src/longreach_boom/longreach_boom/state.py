@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from longreach_boom.model import Constants, Load
 from longreach_boom.parameters import BoomParameters
+from longreach_dynamics.hydraulics import rail_pressure, spool_flows
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import pistons_and_arms
 
 
@@ -59,9 +62,9 @@ class StateParts(NamedTuple):
         )
 
 
-def truck_of(y: np.ndarray, boom: BoomParameters) -> np.ndarray | None:
-    """Return heave [m], pitch [rad] and their rates (..., 4); None for a fixed truck."""
-    return None if boom.truck is None else y[..., -4:]
+def truck_of(y: np.ndarray, boom: BoomParameters) -> np.ndarray:
+    """Return heave [m], pitch [rad] and their rates (..., 4); zeros for a fixed truck."""
+    return np.zeros((*y.shape[:-1], 4)) if boom.truck is None else y[..., -4:]
 
 
 def hydraulic_forces(parts: StateParts, constants: Constants) -> np.ndarray:
@@ -74,3 +77,25 @@ def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:
     """Return the piston positions [m] at joint angles (..., N) [rad]."""
     flat = np.ascontiguousarray(np.reshape(angles, (-1, angles.shape[-1])))
     return np.reshape(pistons_and_arms(constants.linkage, flat)[0], angles.shape)
+
+
+@kernel
+def fill_flows(rows, pistons, table, head, rod):  # type: ignore[no-untyped-def]
+    """Compute flows (rows, N) from rows (p_1, p_2, s_v) (rows, 3 N) and pistons (rows, N) [m]."""
+    for row in range(rows.shape[0]):
+        rail = rail_pressure(rows[row], 0, table)
+        for i in range(head.shape[1]):
+            head[row, i], rod[row, i], _, _ = spool_flows(
+                rows[row], 0, i, rail, table, pistons[row, i]
+            )
+
+
+def flows_of(parts: StateParts, constants: Constants) -> tuple[np.ndarray, np.ndarray]:
+    """Return q_1 into head sides and q_2 out of rod sides, Henikl 2015, (24) (..., N) [m^3/s]."""
+    rows = np.concatenate([parts.head_pressures, parts.rod_pressures, parts.spools], axis=-1)
+    shape, N = rows.shape[:-1], rows.shape[-1] // 3
+    head, rod = np.empty((2, math.prod(shape), N))
+    flat = np.ascontiguousarray(rows, dtype=float).reshape(-1, 3 * N)
+    pistons = piston_positions(parts.q[..., :N], constants).reshape(-1, N)
+    fill_flows(flat, pistons, constants.actuators.table, head, rod)
+    return head.reshape(*shape, N), rod.reshape(*shape, N)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.kinematics import point_motion
+from longreach_boom.kinematics import point_motion, tip_angles
 from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.motion import STEEPEST, inertia
 from longreach_boom.parameters import BoomParameters
@@ -98,8 +98,7 @@ def equilibrium(
     residual = potential_forces(q, constants)[N:]
     settled = bool(np.abs(residual).max() < 1e-9 * scale)
     # Newton's method may also converge to saddle points, and to large deflections.
-    slopes = np.array([p @ q[N + i : n : N] for i, p in enumerate(constants.tip_slope)])
-    settled = settled and bool(np.abs(slopes).max() < STEEPEST)
+    settled = settled and bool(np.abs(tip_angles(boom, q[:n])[1]).max() < STEEPEST)
     settled = settled and np.linalg.eigvalsh(K).min() > 0.0
     if not settled:
         weak, raised = 'the beams', 'second_moment'
@@ -116,11 +115,9 @@ def equilibrium(
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
     forces = g[:N] / arms[0]
     head, rod = holding_pressures(forces, boom.cylinders, boom.oil)
-    truck = q[n:]
-    moved = np.concatenate([truck, np.zeros(2)]) if boom.truck else None
-    tip = point_motion(
-        boom, q[:n], np.zeros(n), N - 1, boom.beams[-1].length, truck=moved
-    ).position
+    truck, end = q[n:], boom.beams[-1].length
+    moved = np.append(truck, np.zeros(2)) if boom.truck else None
+    tip = point_motion(boom, q[:n], np.zeros(n), N - 1, end, truck=moved).position
     return Equilibrium(q[:n], forces, head, rod, tip, truck)
 
 

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import StateParts, piston_positions
+from longreach_boom.state import StateParts, flows_of, piston_positions
 from longreach_dynamics.hydraulics import ReliefParameters
 from longreach_dynamics.scenarios import ValveCommand
 
@@ -26,14 +25,14 @@ def test_the_simulation_fills_its_chambers_with_these_flows(boom):
     dy = np.empty(y.size)
     modes = np.zeros(N, dtype=np.int64)
     evaluate(y, modes, np.zeros(N), constants, np.empty((n, n)), np.empty(n), dy)
-    flows = flows_of(StateParts.of(y, boom), constants)
+    head, rod = flows_of(StateParts.of(y, boom), constants)
     pistons = piston_positions(y[:N], constants)
     volume = constants.actuators.head_volume + constants.actuators.head_area * pistons
     # Pistons stand: what flows in is all that the pressure rises from, (23).
-    rates = boom.oil.bulk_modulus / volume * flows.head
+    rates = boom.oil.bulk_modulus / volume * head
     np.testing.assert_allclose(dy[2 * n : 2 * n + N], rates, rtol=1e-12)
     volume = constants.actuators.rod_volume - constants.actuators.rod_area * pistons
-    rates = -boom.oil.bulk_modulus / volume * flows.rod
+    rates = -boom.oil.bulk_modulus / volume * rod
     np.testing.assert_allclose(dy[2 * n + N : 2 * n + 2 * N], rates, rtol=1e-12)
 
 
@@ -62,8 +61,8 @@ def test_what_valves_and_the_pump_do_is_in_columns():
     assert expected.min() < 0.0
     np.testing.assert_allclose(run.column('port_head_1'), expected, rtol=1e-9, atol=1e-12)
     parts = StateParts.of(run.states, low)
-    seen = flows_of(parts, Boom(low, scenario).constants(()))
-    fed = np.where(parts.spools >= 0.0, seen.head, -seen.rod).sum(axis=1)
+    head, rod = flows_of(parts, Boom(low, scenario).constants(()))
+    fed = np.where(parts.spools >= 0.0, head, -rod).sum(axis=1)
     np.testing.assert_allclose(run.column('rail_flow'), fed, rtol=1e-12)
     assert run.column('rail_pressure').min() < 0.9 * oil.supply_pressure
     assert run.column('rail_pressure').max() <= oil.supply_pressure

@@ -8,7 +8,6 @@ from boom_reference import Phase
 from scipy.integrate import simpson
 
 from longreach_boom import motion
-from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import FUNCTIONS, MASS, Load, boom_bases, constants_of, workspace
@@ -23,7 +22,7 @@ from longreach_boom.motion import (
 )
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
+from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of, piston_positions
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.hydraulics import Actuators
 from longreach_dynamics.hydraulics.actuators import BULK_MODULUS, STATIC

@@ -122,6 +122,7 @@ TABLE = 'beams.0.mass_per_length'
         (TABLE, {'table': [[1, 2], [9.6, 1]]}, 'table spans [1, 9.6] m, allowed: [0, 9.6]'),
         ('cylinders.0.rod', 0.2, 'cylinders[0]: rod = 0.2 m, allowed: below bore = 0.2 m'),
         ('cylinders.0.stroke', 2.0, '[0]: stroke = 2.0 m does not fit: .. [-0.55, 1.55] m'),
+        ('cylinders.0.cushion.length', 1.6, '[0]: cushion.length = 1.6 m, allowed: up to stroke'),
         ('cylinders.0.stroke', 1.0, 'poses[1] (site): angle of joint beam_1 = 70 deg, allowed'),
         ('cylinders.0.linkage.lever', 1.0, 'cylinders[0].linkage: lever belongs to kind rocker'),
         ('cylinders.1.friction.static', 5e3, 'friction: static = 5000.0 N .. coulomb = 6000.0 N'),

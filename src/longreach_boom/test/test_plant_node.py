@@ -19,7 +19,6 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
-from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load
 from longreach_boom.plant_node import PlantNode
@@ -27,7 +26,7 @@ from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
+from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, flows_of
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
 from longreach_node import qos
@@ -106,7 +105,7 @@ def test_all_topics_are_the_librarys_run(boom, scenario, expected):
     assert loads_of(changes) == [(0, 90.0), (11, 0.0)]
     machine = Boom(boom, load_scenario(scenario, boom, 1e-3))
     parts = StateParts.of(expected.states, boom)
-    flows = flows_of(parts, machine.constants(()))
+    head, rod = flows_of(parts, machine.constants(()))
     shown = expected.columns_like('strain')
     state = machine.initial_state()
     for k in range(101):
@@ -119,8 +118,8 @@ def test_all_topics_are_the_librarys_run(boom, scenario, expected):
         assert list(hydraulics.head_pressure) == parts.head_pressures[k].tolist()
         assert list(hydraulics.rod_pressure) == parts.rod_pressures[k].tolist()
         assert list(hydraulics.spool) == parts.spools[k].tolist()
-        assert list(hydraulics.head_flow) == flows.head[k].tolist()
-        assert list(hydraulics.rod_flow) == flows.rod[k].tolist()
+        assert list(hydraulics.head_flow) == head[k].tolist()
+        assert list(hydraulics.rod_flow) == rod[k].tolist()
         assert list(rig.strain[k].strain) == shown[k].tolist()
         motion = marker_positions(boom, state)
         assert rig.markers[k].name == list(motion.names)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from test_motion import energy, power
 
-from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.state import StateParts, piston_positions
+from longreach_boom.state import StateParts, flows_of, piston_positions
 from longreach_boom.statics import beyond_relief
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics import port_series
@@ -49,9 +48,9 @@ def started(boom, seed):
 def gained(machine, load, rows, modes):
     """Return the energy that came from nowhere, as a share of what was turned over."""
     boom, p = machine.parameters, machine.constants(load)
-    flows = flows_of(StateParts.of(rows, boom), p)
+    head, rod = flows_of(StateParts.of(rows, boom), p)
     ports = port_series(p.actuators, rows[:, -3 * boom.size :])
-    into, out = flows.head + ports[:, : boom.size], flows.rod - ports[:, boom.size : 2 * boom.size]
+    into, out = head + ports[:, : boom.size], rod - ports[:, boom.size : 2 * boom.size]
     supplied = power(p, rows, modes, (into, out))
     total = energy(boom, p, load, rows[[0, -1]])
     # Stops and impulses dissipate.

@@ -236,6 +236,10 @@ def test_step_must_suit_the_boom(boom):
     for step in (0.0, -1e-3, 0.1, math.nan):
         with pytest.raises(InputError, match='step = '):
             Boom(boom, scenario, step)
+    plant = Boom(boom, scenario, 2e-3)
+    for duration in (5e-3, -2e-3):
+        with pytest.raises(InputError, match=f'duration = {duration} s, allowed: whole steps of'):
+            plant.advance(plant.initial_state(), CLOSED, 0.0, duration)
     damped = boom.replace(
         beams=tuple(b.replace(joint_damping=b.joint_damping * 20.0) for b in boom.beams)
     )

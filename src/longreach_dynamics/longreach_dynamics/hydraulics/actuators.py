@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -72,10 +72,10 @@ STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME = range(LINKAGE, 10)
 VISCOUS, COULOMB, STATIC = range(10, 13)
 HEAD_OPENING, ROD_OPENING, HOSE_LOSS, DEAD_BAND, SPOOL_RATE = range(13, 18)
 HEAD_RELIEF, ROD_RELIEF, RELIEF_OVERRIDE, RELIEF_AREA = range(18, 22)
-MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA = range(22, 25)
-HEAD_HOLDING, ROD_HOLDING, PILOT_RATIO, HOLDING_OVERRIDE, HOLDING_AREA = range(25, 30)
-BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(30, 36)
-PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, SPOOL_FASTEST = range(36, 41)
+MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA, MAKE_UP_SUPPLY = range(22, 26)
+HEAD_HOLDING, ROD_HOLDING, PILOT_RATIO, HOLDING_OVERRIDE, HOLDING_AREA = range(26, 31)
+BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(31, 37)
+PUMP_FLOW, PUMP_BAND, RETRACTING, SPOOL_FASTEST = range(37, 41)
 CUSHION_LENGTH, CUSHION_AREA, LEAKAGE, COLUMNS = range(41, 45)
 
 # Rounds of the search for the pressure of the rail. Newton's method needs about six; beside a
@@ -83,14 +83,14 @@ CUSHION_LENGTH, CUSHION_AREA, LEAKAGE, COLUMNS = range(41, 45)
 _MOST_ROUNDS, _HALVED = 100, 45
 
 
-class _Column:
-    """A column of the table of :class:`Actuators` as an attribute (N,)."""
+class Column:
+    """A column of a table (N, ..), such as that of :class:`Actuators`, as an attribute (N,)."""
 
-    def __init__(self, index: int) -> None:
-        self._index = index
+    def __init__(self, index: int, table: str = 'table') -> None:
+        self._index, self._table = index, table
 
-    def __get__(self, actuators: Actuators, _: object = None) -> np.ndarray:
-        return actuators.table[:, self._index]
+    def __get__(self, constants: tuple[Any, ...], _: object = None) -> np.ndarray:
+        return np.asarray(getattr(constants, self._table)[:, self._index])
 
 
 class _Common:
@@ -118,17 +118,17 @@ class Actuators(_Table):
 
     __slots__ = ()
 
-    stroke = _Column(STROKE)  # [m]
-    head_area = _Column(HEAD_AREA)  # A_1 [m^2]
-    rod_area = _Column(ROD_AREA)  # ring area A_2 [m^2]
-    head_volume = _Column(HEAD_VOLUME)  # V_01 at s_p = 0, with beta C of the hose [m^3]
-    rod_volume = _Column(ROD_VOLUME)  # V_02
-    head_opening = _Column(HEAD_OPENING)  # at full spool [m^2]
-    rod_opening = _Column(ROD_OPENING)
-    dead_band = _Column(DEAD_BAND)  # spool position up to which a valve is closed
-    viscous = _Column(VISCOUS)  # friction r_V [N s/m]
-    coulomb = _Column(COULOMB)  # r_C [N]
-    static = _Column(STATIC)  # r_S [N]; 0: this piston never sticks
+    stroke = Column(STROKE)  # [m]
+    head_area = Column(HEAD_AREA)  # A_1 [m^2]
+    rod_area = Column(ROD_AREA)  # ring area A_2 [m^2]
+    head_volume = Column(HEAD_VOLUME)  # V_01 at s_p = 0, with beta C of the hose [m^3]
+    rod_volume = Column(ROD_VOLUME)  # V_02
+    head_opening = Column(HEAD_OPENING)  # at full spool [m^2]
+    rod_opening = Column(ROD_OPENING)
+    dead_band = Column(DEAD_BAND)  # spool position up to which a valve is closed
+    viscous = Column(VISCOUS)  # friction r_V [N s/m]
+    coulomb = Column(COULOMB)  # r_C [N]
+    static = Column(STATIC)  # r_S [N]; 0: this piston never sticks
     bulk_modulus = _Common(BULK_MODULUS)  # beta [Pa]
     supply = _Common(SUPPLY)  # p_s [Pa]
     tank = _Common(TANK)  # p_t [Pa]
@@ -187,12 +187,9 @@ def actuators_of(
             # V / beta + C = (V + beta C) / beta.
             row[[HEAD_VOLUME, ROD_VOLUME]] += oil.bulk_modulus * c.hose.compliance
             row[HOSE_LOSS] = c.hose.loss(oil.contraction)
-        row[[*range(HEAD_RELIEF, MAKE_UP_AREA + 1), MAKE_UP_SUPPLY]] = port_row(
-            c.relief,
-            c.make_up,
-            oil.tank_pressure,
-            oil.vapour_pressure,
-            (c.name, 'tank_pressure', 'vapour_pressure'),
+        names = c.name, 'tank_pressure', 'vapour_pressure'
+        row[HEAD_RELIEF : MAKE_UP_SUPPLY + 1] = port_row(
+            c.relief, c.make_up, oil.tank_pressure, oil.vapour_pressure, names
         )
         if c.counterbalance:
             # A setting of 0: no valve.
@@ -340,16 +337,9 @@ def spool_flows(y, at, i, rail, table, position=np.nan):  # type: ignore[no-unty
             opening_2 = _behind_cushion(opening_2, way, i, table)
         elif spool < 0.0 and p1 > table[i, TANK]:
             opening_1 = _behind_cushion(opening_1, length - position, i, table)
+    coefficient, laminar = table[i, FLOW_COEFFICIENT], table[i, LAMINAR]
     q1, q2 = valve_flows(
-        spool,
-        p1,
-        p2,
-        rail,
-        table[i, TANK],
-        opening_1,
-        opening_2,
-        table[i, FLOW_COEFFICIENT],
-        table[i, LAMINAR],
+        spool, p1, p2, rail, table[i, TANK], opening_1, opening_2, coefficient, laminar
     )
     return q1, q2, p1, p2
 
@@ -357,19 +347,8 @@ def spool_flows(y, at, i, rail, table, position=np.nan):  # type: ignore[no-unty
 @njit
 def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
     """Return the flow through relief and make-up valve into a chamber; relief: its column."""
-    return port_flow(
-        p,
-        table[i, relief],
-        table[i, RELIEF_OVERRIDE],
-        table[i, RELIEF_AREA],
-        table[i, MAKE_UP_PRESSURE],
-        table[i, MAKE_UP_OVERRIDE],
-        table[i, MAKE_UP_AREA],
-        table[i, MAKE_UP_SUPPLY],
-        table[i, TANK],
-        table[i, FLOW_COEFFICIENT],
-        table[i, LAMINAR],
-    )
+    coefficient, laminar = table[i, FLOW_COEFFICIENT], table[i, LAMINAR]
+    return port_flow(p, relief, HEAD_RELIEF, table[i, TANK], coefficient, laminar, i, table)
 
 
 @njit
