@@ -108,49 +108,28 @@ def _vector(x, like, n):  # type: ignore[no-untyped-def]  # noqa: ARG001
     return of_array
 
 
-def matrix(x: Any, like: Any, columns: int) -> Any:
-    """Return the argument x as an array (any, columns); raise TypeError unless it is one."""
+def matrix(x: Any, like: Any) -> Any:
+    """Return the argument x as an array of two axes; raise TypeError unless it is one."""
     raise NotImplementedError('for compiled code')
 
 
 @overload(matrix, inline='always')
-def _matrix(x, like, columns):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def _matrix(x, like):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Return the code for a header, or for an array of numba's."""
     if not isinstance(x, types.Array):
 
-        def of_header(x, like, columns):  # type: ignore[no-untyped-def]
+        def of_header(x, like):  # type: ignore[no-untyped-def]
             data, shape = _array(x, like, 2)
-            if shape[1] != columns:
-                raise TypeError
-            return carray(data, (shape[0], columns), np.float64)
+            return carray(data, (shape[0], shape[1]), np.float64)
 
         return of_header
 
-    def of_array(x, like, columns):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        if x.ndim != 2 or x.shape[-1] != columns:
+    def of_array(x, like):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        if x.ndim != 2:
             raise TypeError
-        return x.reshape((x.size // columns, columns))
+        return x
 
     return of_array
-
-
-def own_matrix(x: Any) -> Any:
-    """Return an argument that is known to be an array of float with two axes as such."""
-    raise NotImplementedError('for compiled code')
-
-
-@overload(own_matrix, inline='always')
-def _own_matrix(x):  # type: ignore[no-untyped-def]
-    """Return the code for a header, or for an array of numba's."""
-    if not isinstance(x, types.Array):
-
-        def of_header(x):  # type: ignore[no-untyped-def]
-            words = carray(x, _WORDS)
-            shape = carray(_pointer(words[_SHAPE]), 2, np.int64)
-            return carray(_pointer(words[_DATA]), (shape[0], shape[1]), np.float64)
-
-        return of_header
-    return lambda x: x
 
 
 class ArrayCall:

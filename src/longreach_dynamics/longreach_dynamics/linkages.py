@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -145,8 +145,3 @@ class Linkage(Parameters):
         if self.kind == 'triangle':
             return -float(self.row()[3]), math.pi - float(self.row()[3])
         return -2.0 * math.pi, 2.0 * math.pi
-
-    @classmethod
-    def straight(cls, lever: float, offset: float) -> Self:
-        """Return the linkage f = lever phi + offset."""
-        return cls(kind='rocker', lever=lever, shape=0.0, offset=offset)

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vector
+from longreach_dynamics._array_calls import ArrayCall, matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
@@ -193,6 +193,8 @@ def _finite(x, table, n):  # type: ignore[no-untyped-def]
 @njit
 def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
     """Add rows of :class:`Wrench`; raise ValueError for those that cannot be used."""
+    if wrenches.shape[1] != 6:
+        raise ValueError
     for k in range(wrenches.shape[0]):
         for m in range(6):
             if not math.isfinite(wrenches[k, m]):
@@ -214,7 +216,7 @@ def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
 @kernel
 def _inverse(q, v, torque, table):  # type: ignore[no-untyped-def]
     """Overwrite q'' with joint torques."""
-    own = own_matrix(table)
+    own = matrix(table, table)
     n = own.shape[1]
     place_links(_finite(q, table, n), _finite(v, table, n), own)
     newton_euler(_finite(torque, table, n), own)
@@ -224,11 +226,11 @@ def _inverse(q, v, torque, table):  # type: ignore[no-untyped-def]
 @kernel
 def _reactions(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-def]
     """Write forces and torques of the joints (n, 3)."""
-    own = own_matrix(table)
+    own = matrix(table, table)
     n = own.shape[1]
-    acceleration, rows = _finite(a, table, n), own_matrix(reactions)
+    acceleration, rows = _finite(a, table, n), matrix(reactions, table)
     place_links(_finite(q, table, n), _finite(v, table, n), own)
-    _add_wrenches(matrix(wrenches, table, 6), own)
+    _add_wrenches(matrix(wrenches, table), own)
     torque = rows[:, 2]
     for i in range(n):
         torque[i] = acceleration[i]
@@ -242,10 +244,10 @@ def _reactions(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-
 @kernel
 def _forward(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
     """Overwrite joint torques with q'' under wrenches."""
-    own = own_matrix(table)
+    own = matrix(table, table)
     n = own.shape[1]
     place_links(_finite(q, table, n), _finite(v, table, n), own)
-    _add_wrenches(matrix(wrenches, table, 6), own)
+    _add_wrenches(matrix(wrenches, table), own)
     if not accelerations(_finite(a, table, n), own):
         raise ValueError
 
@@ -254,7 +256,7 @@ def _forward(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
 @kernel
 def _mass_matrix(q, M, table):  # type: ignore[no-untyped-def]
     """Write the mass matrix of the relative angles (n, n)."""
-    own, result = own_matrix(table), own_matrix(M)
+    own, result = matrix(table, table), matrix(M, table)
     n = own.shape[1]
     pose = _finite(q, table, n)
     place_links(pose, pose, own)

@@ -101,7 +101,11 @@ def _read(
             if rows.line_num != len(values) // len(kept) + 2:
                 break
             where = f'{path}:{lines[-1]}'
-            _check_length(row, names, where)
+            if len(row) != len(names):
+                advice = '; decimal commas? Write decimal points' * (len(row) == 2 * len(names))
+                raise InputError(
+                    f'{where}: {len(row)} values, allowed: {len(names)}, one for each name{advice}'
+                )
             values.extend(_numbers([row[k] for k in kept], read, open_to_gaps, where))
     except csv.Error as error:
         raise InputError(f'{path} is no table: {error}') from error
@@ -122,15 +126,6 @@ def _lines_of_table(path: Path, stream: TextIO, numbers: array[int]) -> Iterator
         if line.strip() and not line.lstrip().startswith('#'):
             numbers.append(number)
             yield line
-
-
-def _check_length(row: list[str], names: list[str], where: str) -> None:
-    """Raise InputError unless a row has a cell for each name."""
-    if len(row) != len(names):
-        advice = '; decimal commas? Write decimal points' if len(row) == 2 * len(names) else ''
-        raise InputError(
-            f'{where}: {len(row)} values, allowed: {len(names)}, one for each name{advice}'
-        )
 
 
 def _numbers(row: list[str], names: list[str], gaps: list[bool], where: str) -> list[float]:

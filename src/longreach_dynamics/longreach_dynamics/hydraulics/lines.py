@@ -114,7 +114,7 @@ class OrificeParameters(Parameters):
     dead_band: float = quantity(
         'spool position up to which it is closed', at_least=0.0, at_most=0.9
     )
-    least: float = quantity('smallest opening s of the open valve', above=0.0, at_most=1.0)
+    least: float = quantity('smallest opening s of the open valve', at_least=1e-9, at_most=1.0)
     residual_time: float = quantity(
         'time constant of the flow state of the closed valve', 's', above=0.0, at_most=10.0
     )
@@ -296,7 +296,7 @@ def lines_of(
     for i, (a, friction) in enumerate(zip(actuators, viscous, strict=True)):
         row, line, valve = table[i], a.line, a.valve
         if isinstance(a, LinedMotor):
-            row[:_LINKAGE] = Linkage.straight(1.0, 0.0).row()
+            row[:_LINKAGE] = Linkage('rocker', lever=1.0, shape=0.0, offset=0.0).row()
             row[MOTOR], row[AREA_1], row[AREA_2] = 1.0, a.volume, a.volume
             row[LEAK_ACROSS], row[LEAK_TANK] = a.leakage_across, a.leakage_tank
             row[VISCOUS] = friction
@@ -344,19 +344,8 @@ def sources(spool, rail, tank):  # type: ignore[no-untyped-def]
 @njit
 def relief_and_make_up(p, side, i, table):  # type: ignore[no-untyped-def]
     """Return the flow through relief and make-up valve into a line; side: RELIEF_1 or RELIEF_2."""
-    return port_flow(
-        p,
-        table[i, side],
-        table[i, _RELIEF_OVERRIDE],
-        table[i, RELIEF_AREA],
-        table[i, _CRACKING],
-        table[i, _MAKE_UP_OVERRIDE],
-        table[i, MAKE_UP_AREA],
-        table[i, _FEED],
-        table[i, TANK],
-        table[i, _COEFFICIENT],
-        table[i, _LAMINAR],
-    )
+    coefficient, laminar = table[i, _COEFFICIENT], table[i, _LAMINAR]
+    return port_flow(p, side, RELIEF_1, table[i, TANK], coefficient, laminar, i, table)
 
 
 @njit

@@ -155,7 +155,12 @@ def port_row(
     least: float,
     names: tuple[str, str, str],
 ) -> tuple[float, ...]:
-    """Return relief and make-up valves as the 8 numbers of :func:`..valves.port_flow`."""
+    """
+    Return relief and make-up valves as 8 numbers; areas of 0: none.
+
+    Settings of head and rod side, override, area; pressure below which make-up valves open,
+    override, area, pressure of their supply.
+    """
     row = [0.0] * 8
     if relief:
         row[:4] = relief.head, relief.rod, relief.override, relief.area

@@ -11,7 +11,6 @@ Head side 1 (extends the cylinder), rod side 2. Source: Henikl 2015, (23), (24).
     area, opening_*    openings [m^2]; area: when fully open
     coefficient        alpha sqrt(2 / rho) [m^(3/2) kg^(-1/2)]
     smallest, laminar  pressure difference below which the flow is about laminar [Pa], above 0
-    setting, cracking  where relief valves begin to open, below which make-up valves do [Pa]
     override, excess   pressure beyond that at which a valve is open, and at present [Pa]
     position, velocity of the piston [m], [m/s]
     area_*, volume_*   areas of the sides [m^2], their volumes at position 0 [m^3]
@@ -61,27 +60,21 @@ def pilot_opening(excess, override, area):  # type: ignore[no-untyped-def]
 
 # Inlined: as a function call it would cost more than its few operations.
 @njit(inline='always')
-def port_flow(  # type: ignore[no-untyped-def]
-    p,
-    setting,
-    override,
-    area,
-    cracking,
-    make_up_override,
-    make_up_area,
-    feed,
-    tank,
-    coefficient,
-    laminar,
-):
-    """Return the flow through relief and make-up valve into a chamber; area 0: no such valve."""
-    flow = 0.0
-    if area > 0.0 and p > setting:
-        opening = pilot_opening(p - setting, override, area)
+def port_flow(p, setting, valves, tank, coefficient, laminar, i, table):  # type: ignore[no-untyped-def]
+    """
+    Return the flow through relief and make-up valve into a chamber.
+
+    Of row i of a table: columns of the relief valve's setting, and of the first of both valves'
+    numbers, as :func:`longreach_dynamics.hydraulics.parameters.port_row` returns them.
+    """
+    flow, area, make_up_area = 0.0, table[i, valves + 3], table[i, valves + 6]
+    if area > 0.0 and p > table[i, setting]:
+        opening = pilot_opening(p - table[i, setting], table[i, valves + 2], area)
         flow -= coefficient * opening * signed_root(p - tank, laminar)
-    if make_up_area > 0.0 and p < cracking:
-        opening = pilot_opening(cracking - p, make_up_override, make_up_area)
-        flow += coefficient * opening * signed_root(feed - p, laminar)
+    if make_up_area > 0.0 and p < table[i, valves + 4]:
+        missing = table[i, valves + 4] - p
+        opening = pilot_opening(missing, table[i, valves + 5], make_up_area)
+        flow += coefficient * opening * signed_root(table[i, valves + 7] - p, laminar)
     return flow
 
 
