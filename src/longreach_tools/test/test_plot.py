@@ -185,12 +185,12 @@ def test_no_line_is_drawn_across_a_gap():
     time = np.array([0.0, 1.0, 2.0, 8.0, 9.0])
     line = Curve('a', 'a', 'm', time, np.ones(5))
     flag = dataclasses.replace(line, steps=True)
-    held = dataclasses.replace(flag, time=np.array([0.0, 3.0, 3.1, 9.0, 50.0]))
+    held = dataclasses.replace(flag, time=np.array([0.0, 3.0, 3.1, 3.2, 8.0]))
     picture = Picture('', '', [Panel('a\n[m]', [line, flag, held])], (), (), ('one',)).readable()
     for drawn in picture.panels[0].curves[:2]:
         assert drawn.time.tolist() == [0.0, 1.0, 2.0, 3.0, 8.0, 9.0]
         assert np.flatnonzero(np.isnan(drawn.values)).tolist() == [3]
-    assert picture.panels[0].curves[2].time.tolist() == held.time.tolist()
+    assert picture.panels[0].curves[2].time.tolist() == [*held.time, 9.0]
 
 
 def test_samples_of_one_time_have_rows_of_their_own(tmp_path, capsys):

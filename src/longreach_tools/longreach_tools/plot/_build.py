@@ -127,7 +127,7 @@ class _Side:
                 f' {near_names(signal.field, known)}'
             )
         # What has no period is published when it changes, and holds until then.
-        steps = is_flag or not period_of(np.diff(time))
+        steps = is_flag or not period_of(np.diff(data.time))
         return Curve(str(signal), label, unit, self.seconds(time), values, steps)
 
     def column(self, column: Column, space: str, label: str = '') -> Curve:

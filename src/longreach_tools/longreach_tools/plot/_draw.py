@@ -63,7 +63,8 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> None:
     # An offset would be written where events are named.
     axis.ticklabel_format(axis='y', useOffset=False)
     values = np.concatenate([curve.values for curve in (*panel.curves, *panel.others)])
-    if np.isin(values[np.isfinite(values)], (0.0, 1.0)).all():
+    flags = np.isin(values[np.isfinite(values)], (0.0, 1.0)).all()
+    if flags and all(curve.steps and not curve.unit for curve in panel.curves):
         axis.set_yticks([0, 1])
     entries = len(panel.curves) + 2 * bool(panel.others)
     axis.legend(

@@ -110,7 +110,7 @@ def inventory_table(found: dict[str, Any]) -> str:
     for topic in found['topics']:
         head = f'{topic["name"]}  {topic["type"]}, {topic["messages"]} messages'
         if topic['first_s'] is not None:
-            head += f', {topic["first_s"]:.9g} to {topic["last_s"]:.9g} s'
+            head += f', {topic["first_s"]:.13g} to {topic["last_s"]:.13g} s'
             head += '' if topic['time'] else ' (time of recording: no stamp)'
         if topic['restarts']:
             head += ', time begins anew: plot takes the last part'

@@ -48,9 +48,11 @@ class Curve:
     zero: float = 0.0  # from which on figures show the values
     shown: str = ''  # unit in figures; empty: in which people read
 
-    def broken(self) -> Curve:
-        """Return the curve with an unknown value in each gap, where no line is drawn."""
+    def drawn(self, end: float) -> Curve:
+        """Return the curve with unknown values in gaps; what has no period holds to an end [s]."""
         time, values = with_gaps(self.time, self.values)
+        if self.steps and len(time) and not period_of(np.diff(time)):
+            time, values = np.append(time, end), np.append(values, values[-1])
         return dataclasses.replace(self, time=time, values=values)
 
     def less(self, other: Curve) -> Curve:
@@ -130,7 +132,7 @@ class Picture(NamedTuple):
 
     def readable(self) -> Picture:
         """Return the figure in units in which people read, from curves' zeros on, with gaps."""
-        return self._replace(panels=[_readable(panel) for panel in self.panels])
+        return self._replace(panels=[_readable(one, self.limits[1]) for one in self.panels])
 
     @property
     def events(self) -> list[tuple[float, str]]:
@@ -244,8 +246,8 @@ def _labels(signals: Sequence[Signal]) -> list[str]:
     return [str(signal) for signal in signals]
 
 
-def _readable(panel: Panel) -> Panel:
-    """Return a panel in the unit in which people read."""
+def _readable(panel: Panel, end: float) -> Panel:
+    """Return a panel in the unit in which people read, up to an end [s]."""
     every = (*panel.curves, *panel.others)
     units = {curve.unit for curve in every}
     unit = units.pop() if len(units) == 1 else ''
@@ -257,7 +259,7 @@ def _readable(panel: Panel) -> Panel:
     def in_figure(curve: Curve) -> Curve:
         to = curve.shown or shown or curve.unit
         values = convert(curve.values - curve.zero, curve.unit, to)
-        return dataclasses.replace(curve, unit=to, values=values, zero=0.0).broken()
+        return dataclasses.replace(curve, unit=to, values=values, zero=0.0).drawn(end)
 
     label = panel.label.replace(f'[{unit}]', f'[{shown or unit}]')
     return Panel(label, *([*map(in_figure, curves)] for curves in panel[1:]))
