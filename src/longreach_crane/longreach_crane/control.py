@@ -105,12 +105,7 @@ class Controller:
     def cycle(
         self, state: ControllerState, sample: Sample | None, set_point: float
     ) -> ControllerState:
-        """
-        Return the state after a cycle, with the command that acts from it on.
-
-        Without a sample, or with a position that is not finite, the observer only predicts. The
-        set point is the desired position of the car [m].
-        """
+        """Return the state after a cycle; without a valid sample the observer only predicts."""
         given, silent = sample, 0
         if sample is None or not sample.is_valid:
             sample, silent = None, state.silent_cycles + 1

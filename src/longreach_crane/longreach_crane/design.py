@@ -37,13 +37,9 @@ _C13R = {
 
 
 class ControllerMatrices(NamedTuple):
-    """
-    Observer q := (M - d c^T) q + x_c d + f b, and regulator u = V w - h^T q (C13R section 2).
+    """Observer q := (M - d c^T) q + x_c d + f b, regulator u = V w - h^T q; c selects x_c."""
 
-    State order (f_c, x_c, x_c', alpha, alpha'); c selects the position of the car.
-    """
-
-    M: np.ndarray  # (5, 5)
+    M: np.ndarray  # (5, 5), of the state (f_c, x_c, x_c', alpha, alpha')
     b: np.ndarray  # (5,)
     d: np.ndarray  # (5,)
     h: np.ndarray  # (5,)
@@ -135,11 +131,7 @@ def design_sampled_observer(
 def design_controller(
     crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
 ) -> ControllerMatrices:
-    """
-    Design observer and regulator; V gives a static gain of 1 from set point to car.
-
-    InputError where no design is possible, or rounding makes the loop unstable.
-    """
+    """Design observer and regulator; InputError where rounding makes the loop unstable, too."""
     T = controller.sample_time
     scale = swing_frequency(crane)
     poles = scale * np.array([complex(*pole) for pole in design.observer_poles])

@@ -16,15 +16,13 @@ import sympy
 
 from longreach_crane.model import FREE, Constants, Inputs, linear_model, right_hand_side
 from longreach_crane.parameters import CraneParameters
+from longreach_crane.results import STATE
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
 from longreach_dynamics.parameters import rules_of
 
-_STATES = (
-    Variable('motor_force', 'N', 'force of the motor on the car, f_c'),
-    Variable('car_position', 'm', 'position of the car, x_c', is_output=True),
-    Variable('car_velocity', 'm/s', 'velocity of the car'),
-    Variable('angle', 'rad', 'angle of the cable from the vertical', is_output=True),
-    Variable('angular_velocity', 'rad/s', 'rate of the angle'),
+_STATES = tuple(
+    Variable(c.name, c.unit, c.meaning, is_output=c.name in ('car_position', 'angle'))
+    for c in STATE
 )
 _INPUTS = (
     Variable('desired_force', 'N', 'desired force of the motor, f_c^Desired'),

@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from longreach_crane.model import HELD, Constants, Inputs, load_position, right_hand_side
+from longreach_crane.results import STATE
 from longreach_machine.linear import Signal, SmoothModel
 
-_STATES = (
-    Signal('motor_force', 'N'),
-    Signal('car_position', 'm'),
-    Signal('car_velocity', 'm/s'),
-    Signal('angle', 'rad'),
-    Signal('angular_velocity', 'rad/s'),
-)
+_STATES = tuple(Signal(column.name, column.unit) for column in STATE)
 
 
 def smooth_model(x: np.ndarray, inputs: Inputs, constants: Constants) -> SmoothModel:

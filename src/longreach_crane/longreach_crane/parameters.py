@@ -114,15 +114,6 @@ class Machinery(Parameters):
     controller: ControllerParameters = quantity('the digital controller')
     design: DesignParameters = quantity('weights and poles of the design')
 
-    def with_variants(self, matrices: str | None, output: str | None) -> Machinery:
-        """Return a copy with another controller variant; None and 'as_in_file' change nothing."""
-        changes = {
-            name: value
-            for name, value in (('matrices', matrices), ('output', output))
-            if value not in (None, 'as_in_file')
-        }
-        return self.replace(controller=self.controller.replace(**changes))
-
 
 def default_file() -> Path:
     """Return the crane file that is installed with this package: C13R."""

@@ -12,15 +12,20 @@ from longreach_crane.model import ANGLE, CAR_POSITION, Constants, load_position
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 
+_POSITION, _VELOCITY, _EFFORT = (
+    partial(Source, 'joint_states', field) for field in ('position', 'velocity', 'effort')
+)
+_CAR, _CABLE = 'car_joint', 'cable_joint'
+STATE = (
+    Column('motor_force', 'N', 'force of the motor, f_c', _EFFORT(_CAR)),
+    Column('car_position', 'm', 'position of the car, x_c', _POSITION(_CAR)),
+    Column('car_velocity', 'm/s', 'velocity of the car', _VELOCITY(_CAR)),
+    Column('angle', 'rad', 'angle of the cable, alpha', _POSITION(_CABLE)),
+    Column('angular_velocity', 'rad/s', 'rate of that angle', _VELOCITY(_CABLE)),
+)
+"""Columns of the state."""
 # Quantities of the final state in the summary.
-_FINAL = {
-    'time': 's',
-    'car_position': 'm',
-    'car_velocity': 'm/s',
-    'angle': 'rad',
-    'angular_velocity': 'rad/s',
-    'load_position': 'm',
-}
+_FINAL = {'time': 's', **{c.name: c.unit for c in STATE[1:]}, 'load_position': 'm'}
 # Events with the column that changes, and the sign of the change, in their order within a cycle.
 _EVENTS = {
     'emergency': ('emergency', 1.0),
@@ -31,20 +36,12 @@ _EVENTS = {
 
 def columns_of(crane: CraneParameters, model: str = 'nonlinear') -> Columns:
     """Return the columns of a run of a crane: the first five after time are the state."""
-    position, velocity, effort = (
-        partial(Source, 'joint_states', field) for field in ('position', 'velocity', 'effort')
-    )
-    car, cable = 'car_joint', 'cable_joint'
-    positions = (position(car), position(cable))
-    load = Derived(positions, partial(_load, Constants.of(crane, linear=model == 'linear')))
+    constants = Constants.of(crane, linear=model == 'linear')
+    load = Derived((_POSITION(_CAR), _POSITION(_CABLE)), partial(_load, constants))
     return Columns(
         (
             Column('time', 's', 'of the control cycle'),
-            Column('motor_force', 'N', 'force of the motor, f_c', effort(car)),
-            Column('car_position', 'm', 'position of the car, x_c', position(car)),
-            Column('car_velocity', 'm/s', 'velocity of the car', velocity(car)),
-            Column('angle', 'rad', 'angle of the cable, alpha', position(cable)),
-            Column('angular_velocity', 'rad/s', 'rate of that angle', velocity(cable)),
+            *STATE,
             Column('load_position', 'm', 'position of the load, x_l', load),
             Column('command', 'N', 'desired motor force', Source('command', 'force')),
             Column('brake', '', '1 while the brake is closed', Source('command', 'brake')),

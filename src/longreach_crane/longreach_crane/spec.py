@@ -102,9 +102,11 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
     def load(self, file: str | Path | None, options: Any) -> Machinery:
         """Return the crane of a file, with the options of its controller."""
         machinery = super().load(file, options)
-        if isinstance(options, ControlOptions):
-            return machinery.with_variants(options.matrices, options.output)
-        return machinery
+        if not isinstance(options, ControlOptions):
+            return machinery
+        given = {'matrices': options.matrices, 'output': options.output}
+        changes = {name: value for name, value in given.items() if value != _AS_IN_FILE}
+        return machinery.replace(controller=machinery.controller.replace(**changes))
 
     def load_scenario(self, file: str | Path, parameters: Machinery, options: Any) -> Scenario:
         """Return the scenario of a file."""

@@ -115,7 +115,7 @@ def test_a_stream_gives_the_librarys_commands(machinery, scenario):
             # Distances of 6 and 14 ms are one cycle each; answers copy the stamp.
             rig.send(cycle, jitter=(-1) ** cycle * 2_000_000)
         answers, set_points = rig.answers(40), [2.0] * 20 + [-1.0] * 20
-        other = machinery.with_variants(**variant)
+        other = machinery.replace(controller=machinery.controller.replace(**variant))
         states = cycles_of(other, [*map(sample, range(40))], set_points)
         assert [a[1:] for a in answers] == [tuple(s.command) for s in states]
         assert answers[3][0] == 3 * CYCLE - 2_000_000
