@@ -90,14 +90,11 @@ def _top(x, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _beside(x, loose, tooth, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Return the height of the soil at x, with (1) or without (0) the loose soil.
-
-    A tooth in the soil is a point of the surface in place of its cell, which is cut in part.
-    """
+    """Return the height of the soil at x, with (1) or without (0) the loose soil."""
     n = ground.cells
     own = math.floor((tooth.real - ground.start) / ground.cell + 0.5)
     near = 0 < own < n - 1 and abs(x - tooth.real) < 1.5 * ground.cell
+    # A tooth in the soil is a point of the surface in place of its cell, which is cut in part.
     if near and state[FIRM + own] + loose * state[FIRM + n + own] > tooth.imag:
         k = own + 1 if x > tooth.real else own - 1
         share = (x - tooth.real) / (ground.start + k * ground.cell - tooth.real)
@@ -117,12 +114,8 @@ def _ahead(ground):  # type: ignore[no-untyped-def]
 
 @njit
 def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Return the effective depth of the tooth below the surface ahead of it; negative above.
-
-    ``forward`` is the x component of the cutting direction: the surface is taken nearer for a
-    steep cut.
-    """
+    """Return the effective depth of the tooth below the surface ahead of it; negative above."""
+    # ``forward`` is the x component of the cutting direction: nearer for a steep cut.
     x = place.real + _ahead(ground) * min(max(2.0 * forward, -1.0), 1.0)
     firm = _height(x, FIRM, ground, state)
     loose = _height(x, FIRM + ground.cells, ground, state)
@@ -194,11 +187,7 @@ def bearing_of_edge(tooth, z4, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Return force on the shell, its moment about the tooth, power on the soil, and two sums.
-
-    These are stiffness [N/m] and damping [N s/m]. ``rate``: the bucket's angular velocity.
-    """
+    """Return force, moment about the tooth, power, stiffness and damping [N s/m] of the shell."""
     fx, fz, moment, power, stiffness, damping = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     left, right, low = np.inf, -np.inf, np.inf
     for k in range(ground.shell.shape[0]):
@@ -402,11 +391,7 @@ def _push_aside(place, z4, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
-    """
-    Return the volume that the bucket holds at an attitude [rad] of DN.
-
-    At effective depths of the tooth from 0 to ``_CLOSED`` the soil closes the mouth.
-    """
+    """Return the volume that the bucket holds at an attitude [rad] and depth of the tooth."""
     place = attitude / (2.0 * math.pi)
     place = (place - math.floor(place)) * (ground.held.shape[0] - 1)
     k = min(int(place), ground.held.shape[0] - 2)
@@ -418,12 +403,7 @@ def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
 
 @njit
 def move_soil(joint, before, after, z4, attitude, ground, state):  # type: ignore[no-untyped-def]
-    """
-    Update the terrain after a step, in place.
-
-    ``joint`` D, ``z4`` and ``attitude`` [rad] of DN are those after the step, ``before`` and
-    ``after`` positions of the tooth.
-    """
+    """Update the terrain after a step, in place, by D and DN after it, and both places of N."""
     cut = ground.cut * z4
     moved = after - before
     if moved.real * cut.real + moved.imag * cut.imag > 0.0:

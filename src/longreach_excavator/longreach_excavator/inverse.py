@@ -164,13 +164,7 @@ class Motion:
 
 
 def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
-    """
-    Read a motion from a CSV file.
-
-    Columns time [s], theta_2 .. [rad] or with _deg; if known omega_2 .., alpha_2 .., force_x and
-    force_z [N] on the tooth, soil_moment [N m], bucket_mass [kg]; or those of ``dig --csv``. With
-    a ``cutoff`` [Hz] angles are filtered, and rates and accelerations follow from them.
-    """
+    """Read a motion from a CSV file, see README; with a ``cutoff`` [Hz] angles are filtered."""
     return motion_from(read_table(file), cutoff)
 
 
@@ -241,13 +235,8 @@ def _smoothed(
 
 @kernel
 def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyped-def]
-    """
-    Compute the loads of a motion, one row of _WRITTEN for each row of it.
-
-    motion (rows, 9): angles, rates, accelerations; tooth (rows, 2): force [N], not read with
-    ``law``; loads (rows, 2): moment of the soil [N m], and mass of the soil in the bucket [kg],
-    read if there is a ground.
-    """
+    """Compute the loads of a motion, one row of _WRITTEN for each row of it."""
+    # motion: angles, rates, accelerations; tooth: force [N]; loads: moment [N m], soil [kg].
     room = room_for(p, np.zeros(SIZE + FIRM))
     table, pins, medium = p.actuators.table, p.pins, p.medium
     chain, lengths, arms, torque = room.chain, room.lengths, room.levers, room.torque

@@ -49,11 +49,7 @@ _MARGIN = 0.01
 
 @njit
 def _turned(way, change, origin):  # type: ignore[no-untyped-def]
-    """
-    Return the angle of a vector, within half a turn of ``origin`` [rad], and its derivative.
-
-    ``change`` is the derivative of the vector with respect to a joint angle.
-    """
+    """Return a vector's angle within half a turn of ``origin``, and what a change of it gives."""
     back = way * complex(math.cos(origin), -math.sin(origin))
     square = way.real * way.real + way.imag * way.imag
     ratio = (way.real * change.imag - way.imag * change.real) / square

@@ -79,11 +79,7 @@ def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 
 @kernel
 def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
-    """
-    Return L -> K and P -> K in the arm's frame, NaN where the four-bar cannot close.
-
-    Also the derivative of the angle of LK with respect to theta_4.
-    """
+    """Return L -> K and P -> K, NaN where the four-bar is open, and d angle of LK / d theta_4."""
     arm = pins.p * complex(math.cos(theta), math.sin(theta))
     base = pins.d + arm - pins.l
     length = abs(base)
@@ -139,11 +135,7 @@ def _tables(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
 
 @dataclasses.dataclass(frozen=True)
 class Linkage:
-    """
-    The linkage of an excavator; InputError where the bucket's four-bar closes in no pose.
-
-    Methods raise InputError for what the linkage cannot reach, or only past a dead point.
-    """
+    """The linkage of an excavator; InputError for what it reaches only past a dead point."""
 
     pins: Pins
 
@@ -154,9 +146,7 @@ class Linkage:
         boom = -cmath.phase(p.b / p.e)
         arm = cmath.phase((p.i - p.c) / p.f)
         object.__setattr__(
-            self,
-            '_ranges',
-            ((boom, boom + math.pi), (arm - math.pi, arm), self._bucket_range()),
+            self, '_ranges', ((boom, boom + math.pi), (arm - math.pi, arm), self._bucket_range())
         )
 
     def _bucket_range(self) -> tuple[float, float]:

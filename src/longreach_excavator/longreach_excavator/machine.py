@@ -179,12 +179,7 @@ class Excavator:
         steps: int,
         every: int,
     ) -> tuple[ExcavatorState, np.ndarray]:
-        """
-        Take ``steps`` steps after ``first`` ones; return the state, and y after each ``every``-th.
-
-        Rows are counted from time 0; 0: none. PartialRunError has state, command and time at the
-        start of a step that failed, and the rows before it.
-        """
+        """Take steps; return the state, and y after each ``every``-th, counted from time 0."""
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
         last = first + steps

@@ -119,11 +119,7 @@ def room_for(p, y):  # type: ignore[no-untyped-def]
 
 @njit
 def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
-    """
-    Return position, velocity and depth of the tooth, and the largest resistance there [N].
-
-    The links are placed in ``chain``; a depth below 0 is above the surface.
-    """
+    """Return place, velocity, depth of the tooth, and the largest resistance; links are placed."""
     place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
     for i in range(3):
         rate += y[RATE + i]
@@ -146,13 +142,7 @@ def fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
 
 @njit
 def terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
-    """
-    Return the force of the ground on the bucket, with the chain in the room placed.
-
-    Force at the tooth [N] and moment about it [N m], the power on the ground [W], the depth of the
-    tooth [m], the largest resistance of its edge [N], stiffness [N/m] and damping [N s/m] of the
-    shell's contact.
-    """
+    """Return force, moment and power at the tooth, depth, resistance, stiffness, damping."""
     chain, medium, ground = room.chain, p.medium, p.ground
     z4 = complex(chain[Z, 2], chain[Z_IM, 2])
     rate = y[RATE] + y[RATE + 1] + y[RATE + 2]
@@ -180,12 +170,7 @@ def terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
 
 @njit
 def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
-    """
-    Move the soil after a step, in place, and return the tooth; ``before``: that before it.
-
-    The energy of soil that enters or leaves the bucket is counted as work on the soil; the room's
-    chain receives the new mass.
-    """
+    """Move the soil after a step, in place, and return the tooth; ``before``: that before it."""
     ground, chain, state = p.ground, room.chain, y[SIZE:]
     place_links(y[:RATE], y[RATE:HEAD], chain)
     place, velocity, _, _ = tooth_motion(y, p.pins, p.medium, chain)
@@ -200,31 +185,15 @@ def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
         square = moving.real * moving.real + moving.imag * moving.imag
         own = chain[GRAVITY, 0] * (place + arm).imag
         own += 0.5 * (square + ground.gyration * rate * rate)
+        # The energy of soil that enters or leaves the bucket counts as work on the soil.
         y[SOIL_WORK] -= ground.density * (state[VOLUME] - held) * own
         carry(ground, state, chain)
     return place
 
 
 @njit
-def _lug_force(i, y, table, medium):  # type: ignore[no-untyped-def]
-    """Return the force of the lugs of joint i at their lever [N], and their loss [W]."""
-    lever, low = table[i, LUG], table[i, LOWEST]
-    return stop_force(
-        lever * (y[i] - low),
-        lever * y[RATE + i],
-        lever * (table[i, HIGHEST] - low),
-        medium.stop_stiffness,
-        medium.stop_loss,
-    )
-
-
-@njit
 def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
-    """
-    Compute dy / dt of the first SIZE elements; return whether the mass matrix is definite.
-
-    The room receives lengths and levers, and the chain with the wrench of the soil.
-    """
+    """Compute dy / dt of the first SIZE elements; return whether the mass matrix is definite."""
     chain, lengths, levers, torque = room.chain, room.lengths, room.levers, room.torque
     table, pins, medium = p.actuators.table, p.pins, p.medium
     place_links(y[:RATE], y[RATE:HEAD], chain)
@@ -239,13 +208,14 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
         else:
             force = forces[i]
             dy[HEAD + i] = dy[ROD + i] = dy[SPOOL + i] = 0.0
-        stop, stop_loss = stop_force(
-            position, velocity, table[i, STROKE], medium.stop_stiffness, medium.stop_loss
-        )
+        springs = (medium.stop_stiffness, medium.stop_loss)
+        stop, stop_loss = stop_force(position, velocity, table[i, STROKE], *springs)
         friction = table[i, VISCOUS] * velocity + table[i, COULOMB] * y[SEAL + i]
         dy[SEAL + i] = (velocity - abs(velocity) * y[SEAL + i]) / table[i, TRAVEL]
-        lug, lug_loss = _lug_force(i, y, table, medium)
-        torque[i] = levers[i] * (force + stop - friction) + table[i, LUG] * lug
+        reach, low, high = table[i, LUG], table[i, LOWEST], table[i, HIGHEST]
+        turned, moving = reach * (y[i] - low), reach * y[RATE + i]
+        lug, lug_loss = stop_force(turned, moving, reach * (high - low), *springs)
+        torque[i] = levers[i] * (force + stop - friction) + reach * lug
         dy[WORK + i] = force * velocity
         lost += friction * velocity + stop_loss + lug_loss
     place, velocity, _, push = tooth_motion(y, pins, medium, chain)
@@ -418,12 +388,7 @@ _integrate = nonstiff_integrator(_right_hand_side)
 
 @kernel
 def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tolerance):  # type: ignore[no-untyped-def]
-    """
-    Take steps as :func:`advance_motion`, each by adaptive steps of order 8.
-
-    ``step`` is also the longest adaptive step, ``tolerance`` that of the local error, relative and
-    absolute in SI units.
-    """
+    """Take steps as :func:`advance_motion`, each by adaptive ones of order 8, to a tolerance."""
     guess, room = step, room_for(p, y)
     tooth = complex(0.0, 0.0)
     if p.ground.cells > 0:

@@ -42,11 +42,7 @@ def series(
     p: Constants | None = None,
     acting: np.ndarray = NOTHING,
 ) -> np.ndarray:
-    """
-    Return the columns (rows, columns) of times (rows,) [s] and states (rows, SIZE).
-
-    ``p``: other constants than those of the machine; ``acting``: see :func:`observe`.
-    """
+    """Return the columns of times [s] and states; ``p``, ``acting``: see :func:`observe`."""
     p = p or machine.constants
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
     observe(states, machine.given_forces(times), acting, p, seen)

@@ -64,9 +64,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         Panel('cylinders, soil', (Curve('force_*'), Curve('soil_force', 'soil')), 'kN'),
         Panel('in the joint', [Curve(f'load_{p}', n) for p, n in _PINS.items()], 'kN'),
         Panel(
-            'acceleration',
-            [Curve(f'alpha_{k}', n) for k, n in enumerate(CYLINDERS, 2)],
-            'deg/s^2',
+            'acceleration', [Curve(f'alpha_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg/s^2'
         ),
         Panel('rate', [Curve(f'omega_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg/s'),
         Panel('angle', [Curve(f'theta_{k}', n) for k, n in enumerate(CYLINDERS, 2)], 'deg'),

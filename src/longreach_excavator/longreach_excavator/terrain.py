@@ -87,12 +87,7 @@ def ground_of(
     table: np.ndarray,
     span: tuple[float, float],
 ) -> Ground:
-    """
-    Return the constants of the terrain over a span of x, for a bucket of a length [m].
-
-    ``table`` is that of the chain with an empty bucket. Without gravity the density is the unit
-    weight over 9.81 m/s^2.
-    """
+    """Return the terrain over a span of x, for a bucket of a length [m] in a chain's table."""
     terrain, tool = soil.terrain, soil.earthmoving
     inside, middle, gyration, held = bucket_volumes(terrain.repose_deg)
     turn = math.radians(soil.phi_1_deg)
@@ -102,7 +97,7 @@ def ground_of(
         span[0] + 0.5 * terrain.cell,
         terrain.cell,
         tool.width,
-        tool.unit_weight / (gravity or 9.81),
+        tool.unit_weight / (gravity or 9.81),  # without gravity as on Earth
         tool.unit_weight if gravity else 0.0,
         soil.cohesion,
         math.radians(tool.internal_friction_deg),

@@ -130,8 +130,7 @@ def fitted(x: ExcavatorParameters, *rest: Any, **changes: Any) -> Any:
 
 
 def in_unit(x: ExcavatorParameters, name: str, value: float) -> Any:
-    data = pose_data(name, values=np.full((1, 1), value))
-    return fit_cohesion(x, dig_scenario(duration=1.0), data)
+    return fit_cohesion(x, dig_scenario(), pose_data(name, values=np.full((1, 1), value)))
 
 
 def advanced(x: ExcavatorParameters, *command: Any) -> Any:

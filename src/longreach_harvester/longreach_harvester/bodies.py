@@ -133,11 +133,7 @@ def accelerations(q, v, t1, t2, t3, b):  # type: ignore[no-untyped-def]
 @njit
 def _cross(a, b):  # type: ignore[no-untyped-def]
     """Return the vector product of two vectors."""
-    return (
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    )
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 @njit

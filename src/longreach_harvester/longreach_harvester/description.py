@@ -67,11 +67,7 @@ def drawn_cylinders(p: HarvesterParameters) -> tuple[str, ...]:
 def moving_joints(
     p: HarvesterParameters, y: np.ndarray, efforts: np.ndarray, forces: np.ndarray
 ) -> JointSample:
-    """
-    Return all joints of the description: angles, then barrel and rod of each cylinder.
-
-    y: state; efforts: torques of the joints [N m]; forces: of motor [N m] and cylinders [N].
-    """
+    """Return all joints of a state, with torques of joints, forces of motor and cylinders."""
     names, places = list(JOINTS), y[:3].tolist()
     rates, shown = y[3:6].tolist(), efforts.tolist()
     if p.head.pendulum:

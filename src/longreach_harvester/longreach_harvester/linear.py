@@ -58,12 +58,7 @@ def accelerated(y, torques, model, dy):  # type: ignore[no-untyped-def]
 
 @kernel
 def derivatives(y, spools, closed, rail, model, dy):  # type: ignore[no-untyped-def]
-    """
-    Write the derivative of y, (A6) corrected: the equations that full_step splits.
-
-    ``rail``: pressure with which the pump feeds the valves [Pa]. Returns whether all linkages have
-    a lever.
-    """
+    """Write the derivative of y, (A6) corrected, for a rail [Pa]; return whether it has levers."""
     f1, f2, table = np.zeros(3), np.zeros(3), model.lines[0]
     for i in range(3):
         if not closed[i]:

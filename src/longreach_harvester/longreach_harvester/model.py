@@ -114,12 +114,7 @@ def stop(position, speed, i, table):  # type: ignore[no-untyped-def]
 
 @njit
 def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
-    """
-    Write the derivatives of q, q', P_1, P_2 for flows into lines 1 and out of lines 2 [m^3/s].
-
-    powers: losses in lines, friction, stops and the axes of the head, see BALANCE [W]. Returns
-    whether all linkages have a lever.
-    """
+    """Write derivatives of q, q', P_1, P_2 and losses [W]; return whether all levers are left."""
     b, table = model.bodies, model.lines[0]
     q, v = y[:RATE], y[RATE:PRESSURE_1]
     lost, rubbed, stopped, valid = 0.0, 0.0, 0.0, True
@@ -183,14 +178,6 @@ def compressed(y, i, model):  # type: ignore[no-untyped-def]
     p1 = chamber_pressure(y[PRESSURE_1 + i], model.vapour)
     p2 = chamber_pressure(y[PRESSURE_2 + i], model.vapour)
     return 0.5 * model.lines[0][i, CAPACITANCE] * (p1 * p1 + p2 * p2)
-
-
-@njit
-def _set_fed(u, closed, model, fed):  # type: ignore[no-untyped-def]
-    """Write C_R between a limited pump's rail and the lines that it feeds; 0: closed."""
-    for i in range(3):
-        C_1, C_2 = orifice_resistances(u[i], i, model.lines)
-        fed[i] = 0.0 if closed[i] else (C_1 if u[i] > 0.0 else C_2)
 
 
 @njit
@@ -306,7 +293,10 @@ def full_step(y, u, closed, h, model, work, balance):  # type: ignore[no-untyped
     """
     f1, f2, dy, middle = work[0], work[1], work[2], work[3]
     if model.pump:
-        _set_fed(u, closed, model, f2[3:12])
+        # C_R between its rail and the lines that it feeds; 0: closed.
+        for i in range(3):
+            C_1, C_2 = orifice_resistances(u[i], i, model.lines)
+            f2[3 + i] = 0.0 if closed[i] else (C_1 if u[i] > 0.0 else C_2)
     counted = f2[12:18]
     if model.ports:
         _set_ports(y, model, counted)

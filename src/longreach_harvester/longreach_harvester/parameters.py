@@ -172,12 +172,7 @@ class HarvesterParameters(Parameters):
         return any(a.relief or a.make_up for a in self.actuators)
 
     def bodies(self, log: float = 0.0, *, hanging: bool = True) -> Bodies:
-        """
-        Return the constants of the equations of motion, with a log [kg] in the grapple.
-
-        If not ``hanging``, a head that hangs is a point mass, which is what its weight at rest
-        is to boom and stick.
-        """
+        """Return the constants of motion with a log [kg]; not ``hanging``: the head is a point."""
         b, s = self.boom, self.stick
         mass, centre, inertia = self.head.loaded(log)
         pendulum = self.head.pendulum if hanging else None

@@ -89,12 +89,7 @@ def lock(y, spool, i, model):  # type: ignore[no-untyped-def]
 
 @njit
 def _open_motor(speed, flow_1, flow_2, side_1, side_2, C_1, C_2, i, table, vapour):  # type: ignore[no-untyped-def]
-    """
-    Return what a motor does whose oil only meets resistances, linear about two flows.
-
-    That is its torque at a speed [N m], what it loses per speed [N m s/rad], and the flows of the
-    linear equations there, for the next iteration.
-    """
+    """Return a motor's torque, its loss per speed and flows, linear about two flows."""
     D, R, tank = table[i, AREA_1], table[i, RESISTANCE], table[i, TANK]
     across, leak = 1.0 / table[i, LEAK_ACROSS], 1.0 / table[i, LEAK_TANK]
     # e = E - r_1 Q_1 and f = F + r_2 Q_2, with Q of each port as in ports().

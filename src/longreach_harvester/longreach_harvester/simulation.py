@@ -18,7 +18,7 @@ from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import SAMPLE_TIME, Harvester, HarvesterState
 from longreach_harvester.model import BALANCE, FLOW_1, LOG, PAPER_BALANCE, RAIL, SIZE, WIDTH
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters, load_harvester
-from longreach_harvester.scenario import Scenario, SpoolKnots, resting_scenario
+from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.stepping import ROW, energies_of, forces_of, port_flows_of
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 
@@ -259,17 +259,19 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     started = time.perf_counter()
     times, (table,), state, message = record(machine, state, (first,), samples, every)
     wall_time = time.perf_counter() - started
-    tip_error = None
-    if machine.scenario.tip:
-        wanted = references(machine.parameters, machine.scenario, times)
+    tip_error, scenario = None, machine.scenario
+    if scenario.tip:
+        wanted = references(machine.parameters, scenario, times)
         tips = [tip_at(machine.parameters, angles) for angles in (table[:, :3], wanted)]
         tip_error = float(np.linalg.norm(tips[0] - tips[1], axis=1).max())
+    late = late_events(scenario, 'attach', 'release', paths=[f'spools.{name}' for name in JOINTS])
+    end = sum(segment.duration for segment in scenario.tip)
     return HarvesterRun(
         machine.parameters,
         columns,
         series(machine, times, table),
         message=message,
-        late=_late(machine.scenario),
+        late=(*late, f'the end of tip is at {end:g} s') if end > scenario.duration else late,
         state=state,
         as_printed=machine.as_printed,
         wall_time=wall_time,
@@ -303,11 +305,3 @@ def warm_up() -> None:
         harvester = Harvester(load_harvester(), scenario, model=model)
         simulate(harvester)
     harvester.joint_sample(harvester.initial_state(), (0.0,) * len(JOINTS))
-
-
-def _late(scenario: Scenario) -> tuple[str, ...]:
-    """Return what a run does not reach."""
-    knots = [f'spools.{field.name}' for field in dataclasses.fields(SpoolKnots)]
-    late = late_events(scenario, 'attach', 'release', paths=knots)
-    end = sum(segment.duration for segment in scenario.tip)
-    return (*late, f'the end of tip is at {end:g} s') if end > scenario.duration else late

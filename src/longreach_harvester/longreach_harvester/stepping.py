@@ -87,11 +87,7 @@ def switch(y, closed, now, u, model, balance):  # type: ignore[no-untyped-def]
 
 @njit
 def _spools_at(schedule, k, t, stop, spools, model, u, ends):  # type: ignore[no-untyped-def]
-    """
-    Write the spools in the middle and at the end of a step; return where it has to end.
-
-    A spool with a lag starts from where it is; the step ends where it crosses its dead band.
-    """
+    """Write the spools in the middle and at the end of a step; return where it has to end."""
     edges, starts, slopes = schedule
     table = model.lines[0]
     middle = 0.5 * (t + stop)
@@ -114,12 +110,7 @@ def _spools_at(schedule, k, t, stop, spools, model, u, ends):  # type: ignore[no
 
 @kernel
 def advance(state, schedule, control, model, step, first, steps, every, rows):  # type: ignore[no-untyped-def]
-    """
-    Take steps in place, and record; return how many were taken, and how it ended.
-
-    Where ``control`` has cycles, these write the spools of the schedule. Steps are cut where the
-    schedule has an edge, so that modes and sources change between two.
-    """
+    """Take steps in place, and record; return how many were taken, and how it ended."""
     y, closed, balance, counters, spools, memory, commands = state
     edges, starts, slopes = schedule
     u, now, work = np.zeros(3), np.zeros(3, np.bool_), np.zeros((4, WIDTH))
@@ -133,6 +124,7 @@ def advance(state, schedule, control, model, step, first, steps, every, rows):  
         t, end = (first + n) * step, (first + n + 1) * step
         if cycle and (first + n) % cycle == 0:
             wanted = references[min((first + n) // cycle, references.shape[0] - 1)]
+            # On the spools of the schedule.
             pid_cycle(y[:3], wanted, memory, gains, cycle * step, starts[0])
         while t < end:
             while k < last and edges[k + 1] <= t + _CLOSE:

@@ -19,12 +19,7 @@ TRAINING_UNITS = {
 
 
 def head_swing(angles: np.ndarray, head: np.ndarray) -> np.ndarray:
-    """
-    Return the angle of a hanging head from the vertical, (rows,) [rad].
-
-    Joint angles (rows, 3), and head (rows, 2) [rad]: of the axis across the stick from the stick's
-    direction, positive up, and of the axis across the head that it carries.
-    """
+    """Return the angle of a hanging head (rows, 2) [rad] from the vertical, (rows,) [rad]."""
     pitch = angles[:, 1] + angles[:, 2] + head[:, 0]
     return np.asarray(np.arccos(np.clip(-np.sin(pitch) * np.cos(head[:, 1]), -1.0, 1.0)))
 

@@ -67,8 +67,4 @@ def head_lines(
 
 def _in_space(place: complex, swing: float) -> Place:
     """Return a place in the plane of the machine, x and z as a complex number, in space."""
-    return (
-        place.real * float(np.cos(swing)),
-        place.real * float(np.sin(swing)),
-        place.imag,
-    )
+    return (place.real * float(np.cos(swing)), place.real * float(np.sin(swing)), place.imag)

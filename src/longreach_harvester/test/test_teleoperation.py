@@ -45,11 +45,7 @@ def drive(seat, sticks, machine=None):
 
 @pytest.mark.parametrize(
     ('axis', 'joint', 'way'),
-    [
-        ('left_sideways', SWING, 1.0),
-        ('left_fore_aft', STICK, 1.0),
-        ('right_fore_aft', BOOM, -1.0),
-    ],
+    [('left_sideways', SWING, 1.0), ('left_fore_aft', STICK, 1.0), ('right_fore_aft', BOOM, -1.0)],
 )
 def test_forward_lowers_the_boom_and_sends_the_stick_out_and_left_swings_left(axis, joint, way):
     seat = station()

@@ -10,12 +10,7 @@ from longreach_symbolic.machine import FlexibleLinks, State, joint_names
 
 
 def smooth_model(machine: FlexibleLinks, state: State) -> SmoothModel:
-    """
-    Return the equations of links near a state, brakes open.
-
-    Inputs are the torques of the motors and a force at the tip [N]. States are joint angles and
-    deflections with their rates.
-    """
+    """Return the equations of links near a state, brakes open, with a force at the tip [N]."""
     links, controller = machine.links, machine.controller
     n, N = links.size, len(links.links)
 

@@ -37,18 +37,14 @@ class Assignments(NamedTuple):
 
 
 def operations(expressions: Iterable[Any], definitions: Iterable[Definition] = ()) -> int:
-    """
-    Return the number of operations that expressions have as they are written.
-
-    Sums and products of n terms have n - 1, powers and functions one. A symbol counts as much as
-    its definition in ``definitions``.
-    """
+    """Return the number of operations of expressions; a symbol counts as its definition."""
     known: dict[Any, int] = {}
 
     def count(expression: Any) -> int:
         if not expression.args:
             return known.get(expression, 0)
         if expression not in known:
+            # Sums and products of n terms have n - 1, powers and functions one.
             own = len(expression.args) - 1
             if expression.is_Function:
                 own = 1
@@ -157,18 +153,13 @@ class Parts(NamedTuple):
 
 def parts_of(equations: Equations, cse: bool = True) -> Parts:
     """Return the functions of a text; ``cse`` as of :func:`assignments`."""
-
-    def part(*matrices: Any) -> Assignments:
-        return assignments(equations, [entry for m in matrices for entry in m], cse)
-
-    return Parts(
-        equations=part(
-            equations.mass_matrix, equations.velocity_terms, equations.gravity_and_stiffness
-        ),
-        potential=part([equations.potential_energy]),
-        positions=part(equations.positions),
-        force_map=part(equations.force_map),
+    results = (
+        entries(equations),
+        [equations.potential_energy],
+        equations.positions,
+        equations.force_map,
     )
+    return Parts(*(assignments(equations, list(one), cse) for one in results))
 
 
 def entries(equations: Equations) -> list[Any]:
@@ -185,17 +176,14 @@ def description(equations: Equations) -> list[str]:
         ', Coriolis terms and M_ff as printed' if equations.as_printed else ''
     )
     weighs = 'where it is' if links.gravity_on_deflection else 'as if it were straight'
-    functions = {
-        'sine': 'phi_k = sin(k pi x/L)',
-        'cubic': 'phi_k = (x/L)^(k+1) - (-1)^k x/L',
-    }[links.basis]
+    functions = {'sine': 'sin(k pi x/L)', 'cubic': '(x/L)^(k+1) - (-1)^k x/L'}[links.basis]
     lines = [
         f'Equations of motion of {n} flexible links in a vertical plane.',
         '',
         '    mass_matrix q\'\' + velocity_terms + gravity_and_stiffness = force_map @ torques',
         '',
         f'After {_SOURCE}, corrected. Form: {form}.',
-        f'Deflection of link i: y_i = sum over k = 1..{s} of phi_k f_ik, {functions},',
+        f'Deflection of link i: y_i = sum over k = 1..{s} of phi_k f_ik, phi_k = {functions},',
         'x in [-L_i, 0] along the chord, 0 at the far end. A deflected link weighs',
         f'{weighs}; its lumped mass weighs where it is.',
         '',
@@ -558,11 +546,8 @@ def as_single_c(equations: Equations, cse: bool = True, parts: Parts | None = No
 def as_json(equations: Equations, cse: bool = True) -> str:
     """Return the expressions as texts that sympy.sympify reads, with symbols and counts."""
     model = equations.model
-    code = assignments(
-        equations,
-        [*entries(equations), *equations.force_map, equations.potential_energy],
-        cse,
-    )
+    all_entries = [*entries(equations), *equations.force_map, equations.potential_energy]
+    code = assignments(equations, all_entries, cse)
     size, n = len(equations.coordinates), model.count
     results = iter(map(str, code.results))
     found = {

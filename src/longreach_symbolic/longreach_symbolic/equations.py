@@ -263,17 +263,9 @@ def force_map(model: Model, links: Sequence[Coefficients], printed: bool = False
 
 
 def reduced(
-    model: Model,
-    as_printed: bool = False,
-    abbreviated: Container[str] | None = None,
+    model: Model, as_printed: bool = False, abbreviated: Container[str] | None = None
 ) -> Equations:
-    """
-    Derive the equations in the reduced form.
-
-    ``as_printed``: with the Coriolis terms of the paper's (39) and M_ff of its (37).
-    ``abbreviated``: kinds of abbreviations that get symbols, () to write everything out; None:
-    all.
-    """
+    """Derive the reduced form; ``abbreviated``: kinds that get symbols, () for none, None: all."""
     namer = Namer(model, abbreviated)
     define = namer.define
     n, s = model.count, model.modes

@@ -134,10 +134,7 @@ class Experiment:
         found['growth_rate'] = max(growth, 0.0) if not found['stable'] else 0.0
         found['ended_at'] = float(self.time[-1])
         found['complete'] = self.motion.complete
-        for name, value in (
-            ('torque', self.motion.torques),
-            ('acceleration', self.accelerations),
-        ):
+        for name, value in (('torque', self.motion.torques), ('acceleration', self.accelerations)):
             found[f'largest_{name}'] = np.abs(value).max(axis=0).tolist()
         if not self.motion.complete:
             return found
@@ -181,11 +178,7 @@ def frequency_table(links: Links) -> list[dict[str, Any]]:
 def experiment(
     links: Links, case: str, joints: str | None = None, printed: bool = False
 ) -> Experiment:
-    """
-    Run a case of the experiment with two links; ``printed``: with the printed force map.
-
-    ``joints``: 'locked', 'springs' or 'pd'; None: locked for ``free``, pd for ``circle``.
-    """
+    """Run a case with two links; None: motors locked for ``free``, under pd for ``circle``."""
     if len(links.links) != 2:
         raise InputError(
             f'links has {len(links.links)} entries, allowed: 2, those of the experiment'

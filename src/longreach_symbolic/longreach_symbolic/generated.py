@@ -134,11 +134,8 @@ def _compiled(
 
 @functools.cache
 def kernels_of(equations: ModuleType, module: str, **factories: str) -> Any:
-    """
-    Return a module of kernels that factories in ``module`` make of compiled equations, by name.
-
-    They are kernels of their own for each model, so that the machine code of several is kept.
-    """
+    """Return a module of kernels that factories in ``module`` make of compiled equations."""
+    # Of its own for each model, so that the machine code of several is kept.
     text = _KERNELS.format(
         module=module, factories=', '.join(factories.values()), equations=equations.__name__
     )
@@ -149,11 +146,7 @@ def kernels_of(equations: ModuleType, module: str, **factories: str) -> Any:
 
 
 def module_of(stem: str, key: str, generate: Callable[[], str]) -> ModuleType:
-    """
-    Return a module of generated code, from its file ``stem_..`` where there is one.
-
-    ``key``: what the text depends on, besides the files of this package.
-    """
+    """Return a module of generated code, from its file ``stem_..`` if it has one of this key."""
     digest = hashlib.sha256(f'{_version()} {key}'.encode()).hexdigest()[:16]
     file = source_directory() / f'{stem}_{digest}.py'
     if not file.is_file():

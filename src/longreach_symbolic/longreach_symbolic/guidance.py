@@ -102,11 +102,7 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
         return np.tile((-most, most), (*angles.shape, 1))
 
     def follow(
-        self,
-        state: FollowerState,
-        order: Order,
-        time: float,
-        tolerance: float | np.ndarray = PATH,
+        self, state: FollowerState, order: Order, time: float, tolerance: float | np.ndarray = PATH
     ) -> FollowerState:
         """Return the state with a trajectory that is sent; one that bends links is refused."""
         state = super().follow(state, order, time, tolerance)

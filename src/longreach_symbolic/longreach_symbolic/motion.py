@@ -185,12 +185,7 @@ def move(
     law: Law,
     force: np.ndarray | None = None,
 ) -> Motion:
-    """
-    Return the motion from rest at q (n,) under a law.
-
-    ``references``, ``reference_rates`` (K, N): desired motor angles from time 0 on, cubics between
-    them. ``force`` (n, N): if it is not that of the links; not for locked motors.
-    """
+    """Return the motion from rest at q (n,) under a law, with references (K, N) at intervals."""
     count, size, rows = len(links.links), links.size, len(references)
     own = force_matrix(links)
     constants = _Constants(parameter_values(links), own, own if force is None else force, law)

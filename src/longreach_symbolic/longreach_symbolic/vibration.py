@@ -76,12 +76,7 @@ def modal_eigenvalues(
     joints: Joints,
     force_map: np.ndarray | None = None,
 ) -> np.ndarray:
-    """
-    Return the eigenvalues s [1/s] of links with assumed modes, by increasing modulus.
-
-    ``theta`` (N,) [rad]; ``force_map`` (n, N): if it is not that of the links, not for locked
-    joints.
-    """
+    """Return the eigenvalues s [1/s] with assumed modes, by increasing modulus; theta [rad]."""
     mass, stiffness, own = linear_system(links, theta)
     if math.isinf(joints.stiffness):
         # What the motors leave free: the null space of the motor angles.

@@ -36,8 +36,7 @@ def wanted(links):
 def simulated(file, kind, parameters=None):
     """Return the last row of a simulation by fmpy."""
     inputs = np.array(
-        [(0.0, *TORQUES)],
-        dtype=[('time', float), ('torque_1', float), ('torque_2', float)],
+        [(0.0, *TORQUES)], dtype=[('time', float), ('torque_1', float), ('torque_2', float)]
     )
     return fmpy.simulate_fmu(
         str(file), fmi_type=kind, stop_time=END, output_interval=0.01, input=inputs,
