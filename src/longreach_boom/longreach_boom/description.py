@@ -80,14 +80,13 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
         base, carrier = _add_truck(root, boom.truck), _TRUCK_FRAME
     for material, size, centre in _TRUCK:
         add_box(base, material, size, centre)
-    constants = constants_of(boom)
-    inboard = carrier
+    constants, inboard = constants_of(boom), carrier
     for index, (beam, cylinder) in enumerate(zip(boom.beams, boom.cylinders, strict=True)):
         _add_beam(root, boom, constants, index, inboard)
         if cylinder.linkage.kind == 'triangle':
-            _add_swinging(root, boom, constants, index, inboard)
+            _add_swinging(root, boom, index, inboard)
         else:
-            _add_along(root, boom, constants, index, carrier)
+            _add_along(root, boom, index, carrier)
         inboard = f'{beam.name}_tip'
     hose = add_link(root, 'end_hose')
     add_box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
@@ -162,12 +161,10 @@ def _add_beam(
     )  # fmt: skip
 
 
-def _add_swinging(
-    root: Element, boom: BoomParameters, constants: Constants, index: int, inboard: str
-) -> None:
+def _add_swinging(root: Element, boom: BoomParameters, index: int, inboard: str) -> None:
     """Add a cylinder of kind triangle, from its pin on the link inboard to its eye on the beam."""
     cylinder = boom.cylinders[index]
-    _, near, far, offset, retracted = constants.linkage[index].tolist()
+    _, near, far, offset, retracted = cylinder.linkage.row().tolist()
     low, high = cylinder.linkage.angles(cylinder.stroke)
     angles = np.zeros((2, boom.size))
     angles[:, index] = low, high
@@ -181,9 +178,7 @@ def _add_swinging(
     )  # fmt: skip
 
 
-def _add_along(
-    root: Element, boom: BoomParameters, constants: Constants, index: int, carrier: str
-) -> None:
+def _add_along(root: Element, boom: BoomParameters, index: int, carrier: str) -> None:
     """Add a cylinder of kind rocker; its extended rod ends at the tip of the previous beam."""
     cylinder = boom.cylinders[index]
     retracted = 1.2 * cylinder.stroke
@@ -197,7 +192,4 @@ def _add_along(
         return
     before = boom.beams[index - 1]
     below = float(half_height(before, 0.0)) + cylinder.bore
-    add_joint(
-        root, name, 'fixed', before.name, barrel,
-        origin=(float(constants.length[index - 1]) - reach, 0.0, -below),
-    )  # fmt: skip
+    add_joint(root, name, 'fixed', before.name, barrel, (before.length - reach, 0.0, -below))

@@ -207,9 +207,8 @@ class CylinderParameters(Cylinder):
         except InputError as error:
             raise InputError(f'stroke = {self.stroke} m does not fit: {error}') from error
         if self.cushion and self.cushion.length > self.stroke:
-            raise InputError(
-                f'cushion.length = {self.cushion.length} m, allowed: up to stroke = {self.stroke} m'
-            )
+            length = f'cushion.length = {self.cushion.length} m'
+            raise InputError(f'{length}, allowed: up to stroke = {self.stroke} m')
 
 
 @dataclasses.dataclass(frozen=True)
