@@ -263,6 +263,7 @@ def rules_of(*classes: type) -> dict[str, Rule]:
 
 
 @functools.cache
+@typing.no_type_check
 def _declared(cls: type) -> dict[str, tuple[Any, Rule]]:
     """Return type and rule of each field of a class by name."""
     types = field_types(cls)

@@ -101,6 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in ('-h', '--help'):
         print(_overview(commands))
         return 0
+    if name == '--version':
+        # What is installed, Longreach as one or its packages, has this command.
+        print('longreach', getattr(commands['new'].dist, 'version', 'of unknown version'))
+        return 0
     if name not in commands:
         allowed = ', '.join(sorted(commands))
         _complain(f'longreach: no command {name!r}; allowed: {allowed}')
@@ -188,7 +192,7 @@ def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
     lines = ['usage: longreach COMMAND ...', '', 'commands:']
     for name in sorted(commands):
         lines.append(f'  {name:<12}{_summary(commands[name])}')
-    lines += ['', 'longreach COMMAND --help shows the options of a command.']
+    lines += ['', 'longreach COMMAND --help shows the options of a command, --version the version.']
     return '\n'.join(lines)
 
 

@@ -156,6 +156,7 @@ def _range(text: str) -> tuple[float, float, int]:
         start, stop, *number = text.split(':')
         (most,) = [count(_MOST_RUNS)(one) for one in number] or [0]
         ends = finite(start), finite(stop)
+        finite(str(ends[1] - ends[0]))
     except (ValueError, argparse.ArgumentTypeError) as error:
         raise InputError(
             f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19, COUNT from 1 to {_MOST_RUNS}'
@@ -170,7 +171,8 @@ def _grid(one: tuple[float, float, int]) -> np.ndarray:
     start, stop, number = one
     values = np.linspace(start, stop, number)
     digits = 12 - math.floor(math.log10(max(abs(start), abs(stop)) or 1.0))
-    values[1:-1] = np.round(values[1:-1], digits)
+    # 1e309 is infinite.
+    values[1:-1] = np.round(values[1:-1], min(digits, 308))
     return values
 
 

@@ -135,6 +135,11 @@ def test_overview(points, capsys, words):
     assert listed == [[name, f'summary of {name}'] for name in sorted(points)]
 
 
+def test_version(capsys):
+    assert cli.main(['--version']) == 0
+    assert capsys.readouterr().out == f'longreach {metadata.version("longreach_tools")}\n'
+
+
 def imported_by(*words):
     """Return the modules that `longreach WORDS` has imported at its end."""
     code = (

@@ -73,6 +73,7 @@ def test_latin_hypercube_has_one_point_in_each_part_of_each_range(arguments):
         (('a', '1:2:3', '--samples', 2), '1:2:3, allowed with --samples: START:STOP$'),
         (('a', '1:2:2', '--seed', 0), '--seed 0, allowed: with --samples N'),
         (('a', '1:2:0'), "'1:2:0', allowed: START:STOP:COUNT"),
+        (('a', '-1e308:1e308:3'), "'-1e308:1e308:3', allowed: START:STOP:COUNT"),
         (('a', '2:2:3'), '2:2:3, allowed: different values'),
         (('a', '2:2', '--samples', 2), '2:2, allowed: different values'),
         (('a', '1:2:5000', 'b', '1:2:5000'), '25000000 runs, allowed: up to 10000000'),
@@ -149,6 +150,8 @@ def test_a_finer_grid_uses_the_runs_of_the_coarser_one(arguments, tmp_path):
     coarse, fine = (design_of(arguments('a', f'3:12:{count}'))[1] for count in (6, 16))
     assert coarse[3] == 8.4
     assert set(coarse.ravel()) <= set(fine.ravel())
+    tiny = design_of(arguments('a', '0:1e-300:3'))[1]
+    np.testing.assert_allclose(tiny.ravel(), [0.0, 5e-301, 1e-300], 1e-12)
 
 
 def test_runs_of_other_files_are_not_mixed(arguments, tmp_path):
