@@ -192,7 +192,7 @@ def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
     lines = ['usage: longreach COMMAND ...', '', 'commands:']
     for name in sorted(commands):
         lines.append(f'  {name:<12}{_summary(commands[name])}')
-    lines += ['', 'longreach COMMAND --help shows the options of a command, --version the version.']
+    lines += ['', 'longreach COMMAND --help shows its options, longreach --version the version.']
     return '\n'.join(lines)
 
 
