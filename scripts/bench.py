@@ -5,7 +5,7 @@ Measure the speed of Longreach and of alternatives to it; called by ``make bench
 
 The sections are those of the files ``bench_*.py`` in this directory: each may have ``SECTIONS``,
 by letter, and ``PLANTS``, launches whose processor time is measured, by name. All numbers come
-from one run on one machine, so that their ratios are comparable. Nothing is asserted. About 13
+from one run on one machine, so that their ratios are comparable. Nothing is asserted. About 8
 minutes on two cores.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import time
 from pathlib import Path
 
 import bench_ros
@@ -57,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run(letters: list[str], quick: bool) -> int:
     """Measure and print the selected sections."""
     for letter in letters:
-        section = SECTIONS[letter]
+        section, begun = SECTIONS[letter], time.monotonic()
         if sys.stderr.isatty():
             print(f'({letter}) {section.title} ...', end='\r', file=sys.stderr, flush=True)
         try:
@@ -65,7 +66,7 @@ def run(letters: list[str], quick: bool) -> int:
         except bench_ros.BenchmarkError as error:
             print(f'bench: ({letter}) {error}', file=sys.stderr)
             return 1
-        print(f'\n({letter}) {section.title}')
+        print(f'\n({letter}) {section.title}; measured in {time.monotonic() - begun:.0f} s')
         print(format_rows(rows, section.part), flush=True)
     return 0
 

@@ -22,7 +22,7 @@ from bench_table import Row, Section, measure
 from scipy.integrate import solve_ivp
 
 from longreach_boom.kinematics import point_motion
-from longreach_boom.machine import AUTOMATIC, Boom, longest_step
+from longreach_boom.machine import AUTOMATIC, STEP, Boom, longest_step
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario
@@ -53,25 +53,19 @@ def tips(boom: BoomParameters, states: np.ndarray) -> np.ndarray:
     return point_motion(boom, parts.q, parts.v, last, boom.beams[last].length).position
 
 
-def reference(boom: Boom, times: np.ndarray, relative: float) -> np.ndarray:
-    """Return the states of the boom by the reference solver of its tests, (times, 2 n + 3 N)."""
-    sys.path.insert(0, str(_TESTS))
-    solver = importlib.import_module('boom_reference')
-    return np.asarray(solver.reference_run(boom, times, relative=relative)[0])
-
-
 def without_friction(quick: bool) -> list[Row]:
     """Release without friction: smooth, so that methods can be compared by their error."""
     parameters, duration = load_boom(), 5.0 if quick else 20.0
     scenario = release(duration, friction=False)
     boom = Boom(parameters, scenario)
     times = np.linspace(0.0, duration, 201)
-    exact = tips(parameters, reference(boom, times, 1e-10))
+    sys.path.insert(0, str(_TESTS))
+    solver = importlib.import_module('boom_reference')
+    exact = tips(parameters, solver.reference_run(boom, times, relative=1e-10)[0])
 
     def error(states: np.ndarray) -> float:
         return float(np.linalg.norm(tips(parameters, states) - exact, axis=1).max())
 
-    simulate(parameters, scenario)
     spent, result = measure(lambda: simulate(parameters, scenario, sample_time=duration / 200), 5)
     rows = [Row('longreach, steps of 1 ms', spent, error(result.states), note='tip [m]')]
     # The longest stable one; still closer than the others.
@@ -89,6 +83,7 @@ def without_friction(quick: bool) -> list[Row]:
                 f, (0.0, duration), start.y, m, times, rtol=r, atol=r * scales(start.y)
             ),
             1 if quick else 2,
+            warm=False,
         )
         note = f'{solution.nfev} evaluations'
         rows.append(Row(f'SciPy {method}', spent, error(solution.y.T), note=note))
@@ -140,19 +135,14 @@ def stick_and_slip(quick: bool) -> list[Row]:
     parameters = load_boom()
     for duration in (20.0, 40.0, 80.0)[: 1 if quick else None]:
         scenario = release(duration, friction=True)
-        simulate(parameters, scenario)
-        spent, _ = measure(lambda s=scenario: simulate(parameters, s), 5)  # type: ignore[misc]
-        note = f'{duration / min(spent):.0f} times real time'
-        rows.append(Row(f'4 beams, {duration:g} s', spent, note=note))
-        spent, _ = measure(lambda s=scenario: simulate(parameters, s, AUTOMATIC), 5)  # type: ignore[misc]
-        note = f'{duration / min(spent):.0f} times real time'
-        name = f'4 beams, {duration:g} s, step chosen'
-        rows.append(Row(name, spent, note=note))
+        for step, how in ((STEP, ''), (AUTOMATIC, ', step chosen')):
+            spent, _ = measure(lambda s=scenario, h=step: simulate(parameters, s, h), 3)  # type: ignore[misc]
+            note = f'{duration / min(spent):.0f} times real time'
+            rows.append(Row(f'4 beams, {duration:g} s{how}', spent, note=note))
     for size in range(1, 9):
         scenario = release(20.0, friction=True).replace(pose='', pose_deg=(0.0,) * size)
         boom = Boom(boom_of(size), scenario, SHORT_STEP)
         start, command = boom.initial_state(), BoomCommand((0.0,) * size)
-        boom.advance(start, command, 0.0, 0.01)
         spent, _ = measure(
             lambda b=boom, s=start, c=command: b.advance(s, c, 0.0, 20.0),  # type: ignore[misc]
             3,

@@ -131,7 +131,7 @@ def task_b(quick: bool) -> list[Row]:
         # What a first call loads or compiles is no part of the run.
         for brake in (False, True):
             advance(np.zeros(5), Command(1.0, brake), 0.0, 0.01)
-        times, states = measure(once, 1 if quick else repeats)
+        times, states = measure(once, 1 if quick else repeats, warm=False)
         # Positions [m], velocities [m/s] and angles [rad]; the motor's force is in other units.
         error = float(np.abs(states[:, 1:] - reference[:, 1:]).max())
         return Row(name, times, error=error, part=tuple(motions))
@@ -190,6 +190,7 @@ def task_a(quick: bool) -> list[Row]:
         times, value = measure(
             lambda m=method, t=tolerance: by_scipy(m, t),  # type: ignore[misc]
             1 if quick else repeats,
+            warm=False,
         )
         name = f'solve_ivp {method}, rtol {tolerance:.0e}'
         rows.append(Row(name, times, error=abs(value - reference)))

@@ -162,7 +162,7 @@ def _rows(found: list[_Found]) -> list[Row]:
 
 def light(quick: bool) -> list[Row]:
     """Release a load that all pistons hold."""
-    return rows_of(CASES['light'], 2 if quick else 8)
+    return rows_of(CASES['light'], 2 if quick else 4)
 
 
 SECTIONS = {'u': Section('Identification of the boom from a light release', light)}

@@ -42,7 +42,7 @@ def hermetic_ros() -> Iterator[None]:
 def lockstep(quick: bool) -> list[Row]:
     """Measure Task C in lockstep, as fast as possible: launch file, two nodes, all messages."""
     end = 20.0 if quick else 60.0
-    repeats = 1 if quick else 3
+    repeats = 1 if quick else 2
     rows = []
     _run_lockstep(0.1, False, 1)  # compiles what is not compiled yet
     for name, recorded in (('without recording', False), ('with recording', True)):
@@ -72,7 +72,7 @@ def _run_lockstep(duration: float, recorded: bool, repeats: int) -> tuple[float,
 
 def starts(quick: bool) -> list[Row]:
     """Measure starting times, from the call to the end or to the first message."""
-    repeats = 2 if quick else 5
+    repeats = 2 if quick else 3
     python = sys.executable
     commands = {
         'python3 -c pass': [python, '-c', 'pass'],
@@ -98,7 +98,7 @@ def plants(quick: bool) -> list[Row]:
         # Compiles the kernels.
         _call((*command, 'duration:=0.5'))
         # Without start and end, which both runs have.
-        short, long = 4.0, 9.0 if quick else 14.0
+        short, long = 2.0, 6.0 if quick else 10.0
         spent = [_processor_time((*command, f'duration:={end}')) for end in (short, long)]
         share = (spent[1] - spent[0]) / (long - short)
         rows.append(Row(name, (share,), note=f'{100.0 * share:.0f} % of a core'))

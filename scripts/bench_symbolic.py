@@ -50,19 +50,16 @@ def _timed(action: Callable[[], Any]) -> float:
 def _reduced(count: int, repeats: int) -> Row:
     """Derive the reduced form and write it as C; the part is the derivation."""
     model = symbolic_model(count)
-    whole, part, operations = [], [], 0
+    whole, part = [], []
     for _ in range(repeats):
-        part.append(_timed(lambda: derive(model)))
-
-        def write() -> None:
-            nonlocal operations
-            equations = derive(model)
-            parts = code.parts_of(equations)
-            code.as_single_c(equations, parts=parts)
-            operations = parts.equations.operations
-
-        whole.append(_timed(write))
-    note = f'{operations} operations'
+        clear_cache()
+        started = time.process_time()
+        equations = derive(model)
+        part.append(time.process_time() - started)
+        parts = code.parts_of(equations)
+        code.as_single_c(equations, parts=parts)
+        whole.append(time.process_time() - started)
+    note = f'{parts.equations.operations} operations'
     return Row(f'reduced, N = {count}', tuple(whole), part=tuple(part), note=note)
 
 

@@ -41,7 +41,7 @@ _MOVING = {
 
 def pages(quick: bool) -> list[Row]:
     """Measure one page, and ten of which one does not read."""
-    seconds = 10.0 if quick else 30.0
+    seconds = 5.0 if quick else 12.0
     return [
         _measure('one page', 1, seconds),
         _measure('ten pages, one of which does not read', 10, seconds),
@@ -58,6 +58,8 @@ def _demo() -> Row:
             port = _port(view)
             served = time.monotonic() - begun
             motions = asyncio.run(asyncio.wait_for(_first_motions(port), _DEADLINE))
+        except TimeoutError:
+            raise BenchmarkError('--demo: not all machines moved within a minute') from None
         finally:
             # As Ctrl-C does: the machines end, too.
             view.send_signal(signal.SIGINT)

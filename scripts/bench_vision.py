@@ -197,7 +197,7 @@ def windows(evaluation: Any, kind: str, count: int, tag: bool) -> list[Window]:
     result = []
     for case in evaluation.scenes(kind, count, seed=30):
         scene = with_tag(case.scene, evaluation) if tag and kind != 'empty' else case.scene
-        rendered = evaluation.render(scene)
+        rendered = evaluation.render(scene, evaluation.OVERSAMPLING)
         result.append(
             Window(
                 rendered.image,
@@ -273,7 +273,7 @@ def disturbances(quick: bool) -> list[Row]:
 
 def pictures(quick: bool) -> list[Row]:
     """Time a marker in the images of one camera, as rendered and as decoded from MJPEG."""
-    count = 8 if quick else 40
+    count = 8 if quick else 20
     rows = []
     for width, height in ((1920, 1080), (3840, 2160)):
         # Five markers.
