@@ -83,7 +83,6 @@ def without_friction(quick: bool) -> list[Row]:
                 f, (0.0, duration), start.y, m, times, rtol=r, atol=r * scales(start.y)
             ),
             1 if quick else 2,
-            warm=False,
         )
         note = f'{solution.nfev} evaluations'
         rows.append(Row(f'SciPy {method}', spent, error(solution.y.T), note=note))
