@@ -9,7 +9,6 @@ command takes effect after a delay with jitter, and a later one never before an 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -32,7 +31,6 @@ from longreach_control.pressure import PressureFeedback
 from longreach_control.shaping import InputShaping
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.runs import finite
 from longreach_dynamics.sensors import SensorGroup, SensorKind
 
 SAMPLE_TIME, DELAY, JITTER = 0.01, 0.05, 0.01  # [s]
@@ -199,11 +197,7 @@ def _checked(spools: Any, size: int) -> np.ndarray:
 
 
 def _first_mode(case: Case, boom: BoomParameters) -> np.ndarray:
-    """
-    Return the row that gives the first mode's share of the tip's speed from q'.
-
-    That is its speed over its frequency with closed valves: the amplitude of a sine [m].
-    """
+    """Return the row that gives the first mode's amplitude at the tip [m] from q'."""
     plant = Plant.of(Situation(boom, np.array(case.posture.angles), believed_loads(case, boom)))
     frequencies, vectors = plant.modes()
     reach = float(np.linalg.norm(plant.tip @ vectors[:, 0]))
@@ -224,11 +218,7 @@ class Measures(NamedTuple):
 
 
 def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Measures:
-    """
-    Return the measures of a run, with a disturbance that ends at ``end`` [s].
-
-    The tip is settled below a vibration of ``least`` [m], see :func:`threshold`.
-    """
+    """Return the measures of a run; of a disturbance until ``end`` [s], settled: ``least`` [m]."""
     after = trace.time >= end
     ratio = damping_ratio(trace.mode[after], _FLOOR)
     override = [c.relief.override if c.relief else 0.0 for c in boom.cylinders]
@@ -276,13 +266,9 @@ def _away(tip: np.ndarray) -> np.ndarray:
 
 
 def settling_time(tip: np.ndarray, least: float) -> float:
-    """
-    Return the time after which the tip (cycles, 2) stays within ``least`` of its mean [s].
-
-    The mean is that over the window around, of which nothing lies before that time: a tip that
-    moves to another place and rests there vibrates no longer than it moves. Infinite when it does
-    not settle.
-    """
+    """Return the time [s] from which the tip stays within ``least`` [m] of its mean, or inf."""
+    # Of the mean over the window around nothing lies before that time: a tip that moves to another
+    # place and rests there vibrates no longer than it moves.
     half, last = _WINDOW // 2, len(tip) - _WINDOW
     loud = np.flatnonzero(_away(tip)[half:] > least)
     for first in range(int(loud[-1]) + 1 if loud.size else 0, last + 1):
@@ -360,8 +346,3 @@ def _measured(job: Job) -> dict[str, Any]:
         'settled': least,
         'measures': {name: one._asdict() for name, one in found.items()},
     }
-
-
-def as_line(result: Mapping[str, Any]) -> str:
-    """Return a result as a line of JSON; what is not finite is null."""
-    return json.dumps(finite(result))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from longreach_boom.parameters import load_boom
-from longreach_control.benchmark import CONTROLLERS, Job, as_line, run_job
+from longreach_control.benchmark import CONTROLLERS, Job, run_job
 from longreach_control.cases import DISTURBANCES, POSTURES, SEED, Case, postures
 from longreach_control.controller import DampingController
 from longreach_control.plant import Situation
@@ -125,7 +125,7 @@ def _damping(arguments: argparse.Namespace) -> None:
         jobs = [Job(case, boom, controllers) for key, case in wanted.items() if key not in done]
 
         def finished(_: int, result: Mapping[str, Any]) -> None:
-            append(arguments.results, as_line(result))
+            append(arguments.results, result)
 
         run_jobs(run_job, jobs, arguments.processes, cluster=arguments.cluster, finished=finished)
         cases = [case for case in read_cases(arguments.results, head) if _key(case) in wanted]
@@ -150,11 +150,7 @@ def _damping(arguments: argparse.Namespace) -> None:
 
 
 def controller_of(name: str) -> Callable[[Situation], DampingController]:
-    """
-    Return a controller by name, or the class of a user's file ``FILE.py:CLASS``.
-
-    InputError for an unknown name, a file without the class, or a class without ``cycle``.
-    """
+    """Return a controller by name, or the class of ``FILE.py:CLASS``; InputError for others."""
     if name in CONTROLLERS:
         return CONTROLLERS[name]
     if name == _ROS:

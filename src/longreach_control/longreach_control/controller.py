@@ -1,15 +1,8 @@
 """
 Controllers of the boom's vibrations: what they measure, what they are asked, what they command.
 
-A controller is a class that is made for a :class:`Situation` and called once in each cycle. Ten
-lines are enough for one of your own:
-
-    class Yielding(DampingController):
-        def velocities(self, measured, wanted):
-            force = self.forces(measured)
-            self.slow = getattr(self, 'slow', force)
-            self.slow += 0.01 * (force - self.slow)
-            return self.holding(measured, wanted) - 2e-7 * (force - self.slow)
+A controller is a class that is made for a :class:`Situation` and called once in each cycle; one of
+your own takes ten lines, see docs/damping.md.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_following import FAR, FARTHEST, GAP, FollowerState
+from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
 _MOVED, _STILL = 0.15, 2.0
@@ -31,13 +31,10 @@ _STANDING = math.radians(0.3)
 
 @dataclasses.dataclass(frozen=True)
 class DampingFollower(BoomFollower):
-    """
-    Follow trajectories with vibrations damped, see :class:`BoomFollower`.
+    """Follow trajectories with vibrations damped, by one of CONTROLLERS and a ``delay`` [s]."""
 
-    The controller is made in the first cycle, for the posture that is measured there and with the
-    loads of the scenario at time 0; it serves motions of some ten degrees about it. ``method`` is
-    one of CONTROLLERS, ``delay`` in seconds.
-    """
+    # The controller is made in the first cycle, for the posture that is measured there and with
+    # the loads of the scenario at time 0; it serves motions of some ten degrees about it.
 
     method: str = 'modal'
     delay: float = 0.0
@@ -55,15 +52,6 @@ class DampingFollower(BoomFollower):
     def renewed(self, memory: Any, start: Reference) -> Any:  # noqa: ARG002
         """Return the controller that goes on, or None, to make one in the next cycle."""
         return None if memory is None else memory.renewed()
-
-    def answer(
-        self, state: FollowerState | None, time: float, measured: Measurement
-    ) -> tuple[FollowerState, BoomCommand]:
-        """Return the state after a sample, and the command to it."""
-        if state is not None and time - state.time > GAP:
-            # Nobody has seen the boom since.
-            state = state._replace(memory=None)
-        return super().answer(state, time, measured)
 
     def control(
         self, memory: Any, measured: Measurement, reference: Reference
@@ -108,12 +96,10 @@ class DampingFollower(BoomFollower):
 
 @dataclasses.dataclass(frozen=True)
 class TipFollower(DampingFollower):
-    """
-    An operator moves the tip, see :class:`.tip.TipControl`; there are no trajectories.
+    """The ``joystick`` gives the velocity of the tip (2,) [m/s], see :class:`.tip.TipControl`."""
 
-    ``joystick`` returns the velocity of the tip (2,) [m/s]. The controller is made anew where the
-    boom has come to rest in another posture, or stands and is far from where it is to be.
-    """
+    # The controller is made anew where the boom has come to rest in another posture, or stands and
+    # is far from where it is to be.
 
     joystick: Callable[[], np.ndarray] = lambda: np.zeros(2)
 

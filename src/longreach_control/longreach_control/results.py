@@ -13,6 +13,7 @@ import numpy as np
 from longreach_control.benchmark import ALONE, DURATION
 from longreach_control.cases import ENDS
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import finite
 
 FILE = 'cases.jsonl'
 # Goal: damping ratio of the first mode, and how much faster than without control it settles.
@@ -25,12 +26,7 @@ IMPULSES = ('release', 'pick_up')
 
 
 def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """
-    Return the cases of a directory, and begin its file if there is none.
-
-    The last line of a benchmark that was stopped is left out when it is incomplete. InputError
-    when the file was begun with another ``head``.
-    """
+    """Return the cases of a directory, or begin its file; InputError for another ``head``."""
     file = directory / FILE
     if not file.exists():
         directory.mkdir(parents=True, exist_ok=True)
@@ -60,23 +56,14 @@ def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]
     return cases
 
 
-def append(directory: Path, line: str) -> None:
-    """Add a case."""
+def append(directory: Path, case: Mapping[str, Any]) -> None:
+    """Add a case; what is not finite is null."""
     with (directory / FILE).open('a', encoding='utf-8') as stream:
-        stream.write(line + '\n')
+        stream.write(json.dumps(finite(case)) + '\n')
 
 
 def summarize(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """
-    Return what the controllers reached, by name.
-
-    Quantities: median damping ratio and share of postures with 0.15 or more, of releases and
-    pick-ups that excite it; median of how much faster than without control postures settle, by
-    the sum over their disturbances, and share of postures with 10 times or more; RMS of the tip's
-    vibration by disturbance [m]; highest pressure [Pa]; mean travel of all spools in a run; mean
-    of how far a joint is from its wanted angle at the end [rad]; cases with violations; runs that
-    ended early, which count as neither damped nor faster.
-    """
+    """Return what controllers reached, by name: columns of docs/damping.md in SI units."""
     names = list(dict.fromkeys(name for case in cases for name in case['measures']))
     return {name: _summary(name, cases) for name in names}
 

@@ -206,12 +206,7 @@ class JointController:
 
 @kernel
 def _cycle(measured, numbers, table, integral, closed, slow, spools):  # type: ignore[no-untyped-def]
-    """
-    Do :meth:`JointController.cycle` in place.
-
-    PI with feed-forward: the integral does not grow while the valve gives less than is wanted and
-    the error would drive it on (conditional integration), and has a bound of its own.
-    """
+    """Do :meth:`JointController.cycle` in place, with conditional integration."""
     proportional, growth, fastest, integral_limit, closing, opening, lag = numbers
     N = spools.size
     # Pressures, and room for spools.

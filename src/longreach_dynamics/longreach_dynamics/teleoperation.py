@@ -117,12 +117,7 @@ class SticksParameters(Parameters):
         return stick.sign * axes[stick.axis]
 
     def asked(self, axes: Sequence[float], buttons: Sequence[int] = ()) -> dict[str, float]:
-        """
-        Return what the sticks ask for, by FUNCTIONS: -1 to 1, positive is left, up, out, in.
-
-        All is 0 unless the deadman button is pressed, if there is one. InputError when an axis or
-        that button is missing, or a deflection is not finite.
-        """
+        """Return what sticks ask for, by FUNCTIONS, -1 to 1; InputError for a wrong message."""
         if self.deadman is not None and self.deadman >= len(buttons):
             raise InputError(
                 f'joy has {len(buttons)} buttons, allowed with deadman = {self.deadman}:'
@@ -239,20 +234,14 @@ class Station(Generic[Measurement, Command]):
         """
         Return the state with a new order, received at the time ``now`` [s].
 
-        An order without motion does not engage the station: the machine follows its scenario until
-        a stick is moved for the first time.
+        Before the first order with motion the machine follows its scenario.
         """
         return state._replace(order=order, given=now, engaged=state.engaged or order.moves)
 
     def cycle(
         self, state: OperatorState, measured: Measurement, now: float
     ) -> tuple[OperatorState, Command | None]:
-        """
-        Return the state after a sample with a time [s], and the command; None until engaged.
-
-        ``now`` [s] is by the clock of :meth:`take`; after ``timeout`` without an order the valves
-        close. InputError when the machine cannot have been measured so.
-        """
+        """Return the state after a sample at ``now`` [s], and the command; None until engaged."""
         state = state._replace(memory=self.observe(state, measured))
         command: Command | None = None
         if state.engaged and now - state.given > self.parameters.timeout:

@@ -160,8 +160,7 @@ class Trajectory:
         Check the speeds of the joints on the way, without those of its onset.
 
         ``limits`` takes angles (M, N) [rad] and returns the lowest (negative) and highest rates
-        there, (M, N, 2) [rad/s]. Waypoints ``before`` are not counted. The error says how long the
-        way takes.
+        there, (M, N, 2) [rad/s]. Waypoints ``before`` are not counted.
         """
         # One way after the other.
         angles, rates = (

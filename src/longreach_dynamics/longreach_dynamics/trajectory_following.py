@@ -56,7 +56,7 @@ _RATE_TIME = 0.05
 # this share of what a joint can do without load.
 _STREAM_TIME, _STREAM_RATE, _STREAM_SHARE = 0.05, math.radians(10.0), 0.5
 # Without a cycle for longer than this the machine is taken over anew [s].
-GAP = 0.25
+_GAP = 0.25
 # A joint that is further from the reference than this [rad], and in this time [s] moves towards it
 # by less than this way [rad], does not follow. With open valves a joint goes several times as far.
 FAR, _FAR_TIME, _LEAST_WAY = math.radians(3.0), 0.5, math.radians(0.15)
@@ -129,12 +129,7 @@ class FollowerState(NamedTuple):
     resumptions: int = 0  # how often the reference went on without the machine
 
     def reference(self, time: float) -> Reference:
-        """
-        Return the reference at a time [s].
-
-        That of an open loop, and of joints that the trajectory leaves alone (NaN), is where the
-        machine is, and how it moves.
-        """
+        """Return the reference at a time [s]; where there is none, how the machine moves."""
         if self.streamed is not None:
             return Reference(self.streamed.angles, self.streamed.rates)
         if self.trajectory is not None:
@@ -199,23 +194,24 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         )
         return self.resume(state, time) if time > 0.0 else state
 
-    def resume(self, state: FollowerState, time: float) -> FollowerState:
+    def resume(self, state: FollowerState, time: float, acts: bool = False) -> FollowerState:
         """
-        Return the state of a controller that has not acted for some time.
+        Return the state of a controller that has not acted for some time, or ``acts`` in vain.
 
         It is the same when the machine is where the reference is, within 0.5 deg. Otherwise it has
         a trajectory that starts here and now, and is late.
         """
         here = self._measured(state)
+        memory = self.renewed(state.memory, here) if acts else self.initial_memory(here)
         if state.streamed is not None:
             streamed = state.streamed._replace(angles=here.angles, rates=here.rates)
-            return state._replace(memory=self.renewed(state.memory, here), streamed=streamed)
+            return state._replace(memory=memory, streamed=streamed)
         trajectory = state.trajectory
         error = np.abs(state.reference(time).angles - state.angles).max()
         if trajectory is None or error <= _NEAR:
             return state
         late = self._begun(resumed(trajectory, time, here.angles), time, here.rates)
-        return state._replace(memory=self.renewed(state.memory, here), trajectory=late)
+        return state._replace(memory=memory, trajectory=late)
 
     def follow(
         self, state: FollowerState, order: Order, time: float, tolerance: float | np.ndarray = PATH
@@ -294,12 +290,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
         return state._replace(memory=memory, trajectory=trajectory, streamed=None, away=None)
 
     def stream(self, state: FollowerState, time: float, wanted: dict[int, float]) -> FollowerState:
-        """
-        Return the state that follows a stream of joint positions, the latest of which counts.
-
-        ``wanted`` has positions [rad] by the joints' index; the others stay. InputError beyond
-        limits.
-        """
+        """Return the state that follows positions [rad] by index; InputError beyond limits."""
         before, memory = state.streamed, state.memory
         if before is None:
             begin, memory = self._begin(state, time, PATH)
@@ -359,21 +350,16 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     def answer(
         self, state: FollowerState | None, time: float, measured: Measurement
     ) -> tuple[FollowerState, Command]:
-        """
-        Return the state after a sample, and the command to it.
-
-        ``state`` is that of the cycle before, None to begin; after a gap the machine is taken over
-        anew. So is one that does not follow; ``resumptions`` has grown then.
-        """
+        """Return the state after a sample, None before the first, and the command to it."""
         angles = np.array(measured.angles, dtype=float)
         if state is None:
             return self.cycle(self.begin(angles, time), time, measured)
         interval, rates = time - state.time, np.zeros(len(angles))
-        if 0.0 < interval <= GAP:
+        if 0.0 < interval <= _GAP:
             change = (angles - state.angles) / interval
             rates = low_pass(state.rates, change, interval, _RATE_TIME)
         state = state._replace(time=time, angles=angles, rates=rates)
-        if interval > GAP:
+        if interval > _GAP:
             state = self.resume(state, time)._replace(away=None)
         else:
             state = self._watch(state, time)
@@ -398,7 +384,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             if (way[far] >= _LEAST_WAY).all():
                 return state._replace(away=_Away(time, state.angles))
         state = state._replace(away=None, resumptions=state.resumptions + 1)
-        return self.resume(state, time)
+        return self.resume(state, time, acts=True)
 
     def cycle(
         self, state: FollowerState, time: float, measured: Measurement

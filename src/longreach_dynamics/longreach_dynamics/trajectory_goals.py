@@ -59,8 +59,7 @@ class Goal(NamedTuple):
         """
         Return the result at a time [s] and measured angles (N,) [rad]; None while it is active.
 
-        ``behind`` (N,) [rad] is what the controller leaves behind on its way on purpose. An angle
-        that is NaN is within no tolerance.
+        ``behind`` (N,) [rad] is left behind on purpose. NaN is within no tolerance.
         """
         end = self.trajectory.duration
         wanted = self.trajectory.angles[-1]
@@ -80,11 +79,6 @@ class Goal(NamedTuple):
         return Verdict(
             Outcome.GOAL_TOLERANCE_VIOLATED, f'{text}, {time - end:.3f} s after its time'
         )
-
-    def waypoint(self, time: float) -> int:
-        """Return the index of the waypoint that is headed for at a time [s]."""
-        after = int(np.searchsorted(self.trajectory.times, time, side='right'))
-        return min(after, self.trajectory.times.size - 1)
 
     def _text(self, what: str, errors: np.ndarray, allowed: np.ndarray) -> str:
         """Return a text with the joint of the largest deviation, its value and the tolerance."""

@@ -96,11 +96,7 @@ def new_memory(joints: int) -> np.ndarray:
 
 @kernel
 def pid_cycle(angles, references, memory, table, interval, spools):  # type: ignore[no-untyped-def]
-    """
-    Run one cycle of ``interval`` [s]: write spool positions (N,), and the memory for the next one.
-
-    angles, references (N,) [rad]; a joint whose reference is NaN has its valve closed.
-    """
+    """Write spools (N,) and memory after a cycle [s]; a reference of NaN closes the valve."""
     for i in range(spools.size):
         if math.isnan(references[i]):
             spools[i], memory[0, i], memory[1, i], memory[2, i] = 0.0, 0.0, np.nan, np.nan

@@ -63,10 +63,6 @@ def test_an_angle_that_is_no_number_is_within_no_tolerance(tolerance: float) -> 
         assert text.startswith(f'first is off the {name} by nan deg')
 
 
-def test_waypoints() -> None:
-    assert [goal().waypoint(time) for time in (0.0, 10.0, 11.9, 12.0, 99.0)] == [0, 1, 1, 1, 1]
-
-
 def test_tolerances_by_name() -> None:
     given = [('second', 0.2), ('first', 0.0)]
     np.testing.assert_array_equal(positions_of(given, JOINTS, 0.5, 'path_tolerance'), [0.5, 0.2])

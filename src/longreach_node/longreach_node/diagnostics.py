@@ -24,12 +24,10 @@ _KIND_LENGTH = 7
 
 
 class Throttle:
-    """
-    Which warnings are written: of each kind, those that begin alike, one in an interval [s].
+    """Which warnings are written: of each kind, those that begin alike, one in an interval [s]."""
 
-    rclpy's own throttle is one for all texts of a line of code, and takes half a millisecond for
-    each that it does not write.
-    """
+    # rclpy's own is one for all texts of a line of code, and takes half a millisecond for a text
+    # that it does not write.
 
     def __init__(self) -> None:
         self._written: dict[str, float] = {}

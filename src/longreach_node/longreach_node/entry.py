@@ -60,11 +60,8 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
 
 
 def spin_until(executor: Any, done: Any | None) -> None:
-    """
-    Call callbacks until a future is set, whose exception is raised, or the context is shut down.
-
-    rclpy 7.1's own function adds a callback to the future at each turn: 5 MB a minute at 200 Hz.
-    """
+    """Call callbacks until a future is set, whose exception is raised, or the context ends."""
+    # rclpy 7.1's own function adds a callback to the future at each turn: 5 MB a minute at 200 Hz.
     if done is None:
         executor.spin()
         return

@@ -64,13 +64,10 @@ def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
 
 
 class TrajectoryAction:
-    """
-    The action server of a controller of ``joints``; ``action`` is that of :func:`action_types`.
+    """The action server of a controller of ``joints``; ``action`` is of :func:`action_types`."""
 
-    ``plan`` takes a JointTrajectory and path tolerances (N,) [rad]; it returns the trajectory in
-    absolute time, and a function that begins to follow it, or raises InputError. ``stop`` lets all
-    joints come to rest.
-    """
+    # ``plan`` takes a message and path tolerances (N,) [rad]; it returns the trajectory in
+    # absolute time and a function that begins to follow it, or raises InputError.
 
     def __init__(
         self,
@@ -195,9 +192,6 @@ class TrajectoryAction:
         assert self._goal is not None
         feedback = self._action.Feedback()
         feedback.header = header
-        # From control_msgs 6.3 on; Jazzy has 5.
-        if hasattr(feedback, 'index'):
-            feedback.index = self._goal.waypoint(time)
         feedback.joint_names = list(self._joints)
         # Of the trajectory, whose start may be yet to come.
         time = max(time - float(self._goal.trajectory.times[0]), 0.0)

@@ -54,12 +54,7 @@ def missing_connection(
     watchers: Iterable[tuple[Publisher, str]],
     listeners: int,
 ) -> str:
-    """
-    Return a text on what is not connected to a node yet, empty if all is.
-
-    ``links`` are the two topics of closed loops. Each of ``outputs`` must have ``listeners``
-    subscribers, the publishers of links one more; ``watchers`` are as of the simulator node.
-    """
+    """Return a text on what of a plant node is not connected yet, empty if all is."""
     for publisher, subscription in links:
         if publisher.get_subscription_count() < listeners + 1:
             return f'subscriber of {publisher.topic_name}'
@@ -112,12 +107,7 @@ class StartBarrier:
 
 
 class FinishBarrier:
-    """
-    The wait for ``count`` other nodes that have to finish, too.
-
-    A launch ends with the first plant that ends. Where several share it, each says on a
-    latched topic that it has finished, and stays until as many others have said so.
-    """
+    """The wait for ``count`` other plants: a launch ends with the first one that ends."""
 
     def __init__(self, node: Node, count: int) -> None:
         self._name, self._count = node.get_fully_qualified_name(), count

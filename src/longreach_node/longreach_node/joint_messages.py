@@ -44,13 +44,9 @@ def check_size(message: bytes) -> None:
 
 
 def order_from_message(message: JointTrajectory, joints: Sequence[str]) -> Order:
-    """
-    Return a trajectory that was sent by hand; InputError with the point for what is impossible.
-
-    With velocities in all points the joints pass them with these; without, they rest in each.
-    Accelerations and efforts are not used. Joints are called as in joint_states, with or without
-    ``_joint`` at the end; without names they are all, in order.
-    """
+    """Return a trajectory that was sent by hand; InputError with the point for what cannot be."""
+    # Without velocities joints rest in each point. Accelerations and efforts are not used. Joints
+    # are called as in joint_states, with or without ``_joint``; without names they are all.
     if len(message.points) > MOST_POINTS:
         raise InputError(
             f'the trajectory has {len(message.points)} points, allowed: up to {MOST_POINTS}; send'

@@ -94,14 +94,10 @@ class Keys:
 
 @contextlib.contextmanager
 def terminal_keys(stream: TextIO | None = None) -> Iterator[Callable[[], str]]:
-    """
-    Read keys of a terminal as they are pressed; yield a function that returns those since.
-
-    The stream is stdin by default; InputError when it is no terminal. The terminal is as before
-    afterwards, however the block ends: by an error, a signal, or the end of the terminal (SIGHUP,
-    for which the next read ends the process). Ctrl-C remains; Ctrl-Z, which would leave the
-    terminal without echo, does nothing.
-    """
+    """Yield a function that returns the keys pressed since; InputError without a terminal."""
+    # The terminal is as before afterwards, however the block ends: by an error, a signal, or its
+    # own end (SIGHUP, for which the next read ends the process). Ctrl-C remains; Ctrl-Z, which
+    # would leave the terminal without echo, does nothing.
     stream = sys.stdin if stream is None else stream
     if not stream.isatty():
         raise InputError('stdin is no terminal, allowed: a terminal, for the keys')

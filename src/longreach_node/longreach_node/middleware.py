@@ -81,12 +81,7 @@ def check_middleware() -> None:
 
 
 def limit_discovery(network: bool = False) -> str:
-    """
-    Let this process and its children find nodes on this machine only, unless the user has chosen.
-
-    Return a line for the user when the range was limited here. With ``network`` nodes are found as
-    ROS does by default; InputError when the user's own setting is for this machine only.
-    """
+    """Find nodes of this machine only, or of the ``network``; return what to tell the user."""
     if network:
         for name, local in ((_RANGE, 'LOCALHOST'), (_RANGE, 'OFF'), (_ONLY_LOCAL, '1')):
             if os.environ.get(name) == local:

@@ -4,17 +4,8 @@ Bases of plant nodes: a declared machine driven through time, and one with hydra
 Simulation time is a count of steps. The node advances sample by sample; a sample is a whole number
 of steps, and all that is published carries the sample's time.
 
-Three ways to run, chosen by parameters:
-
-real time (``real_time_factor`` > 0)
-    On each tick the simulation advances to the present. A delay that it cannot make up for is
-    dropped from the schedule and reported as an overrun.
-as fast as possible (``real_time_factor`` = 0)
-    One sample after the other; commands act when they come.
-lockstep (``lockstep`` = true, with either factor)
-    After the sample of cycle k the node waits for the command with the same stamp. A closed loop
-    is then deterministic and equal to the library's own simulation. A command that does not come
-    within ``lockstep_timeout`` ends the node with an error.
+It runs in real time, as fast as possible, or in lockstep, in which a closed loop is equal to the
+library's own simulation: see docs/explanations.md.
 
 The node ticks by the steady clock, whatever ``use_sim_time`` says: it makes simulation time, and
 must not wait for it. When and by what the machine advances is in
@@ -179,11 +170,7 @@ class PlantNode(Node, Generic[State, Command]):
             self.links += [(publisher, self._commands) for publisher in self.answered()]
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:
-        """
-        Create a publisher without QoS events, whose polling takes a quarter of a plant's time.
-
-        An incompatible subscriber reports the problem in its own log.
-        """
+        """Create a publisher without QoS events, which take a quarter of a plant's time."""
         named.setdefault('event_callbacks', PublisherEventCallbacks(use_default_callbacks=False))
         return super().create_publisher(*arguments, **named)
 

@@ -56,11 +56,10 @@ class Driver:
 
     def drive(self, namespace: str, timeout: float, stream: TextIO | None = None) -> list[Row]:
         """
-        Let a person drive from a terminal, until q, and close the valves.
+        Let a person drive until q, close the valves, and return the rows since time began.
 
-        Returns the rows of all samples, since time began anew if it did. InputError when stdin is
-        no terminal or the samples are not of this machine; LongreachError when there is no plant,
-        its time has stopped at the start, another node commands the valves, or the plant has gone.
+        InputError without a terminal, or for samples of another machine; LongreachError when there
+        is no plant, its time has stopped, another node commands the valves, or it has gone.
         """
         # Not a terminal: said at once, before any wait.
         with terminal_keys(stream):

@@ -81,13 +81,10 @@ class Pairs:
 
 
 class Staleness:
-    """
-    Tells which messages have waited too long.
+    """Tells which messages have waited too long: longer than the fastest one."""
 
-    Clocks of two computers differ, and drift apart; so the shortest time on the way counts as
-    none, and what counts as the shortest grows slowly. A delay that stays for seconds, neither
-    growing nor shrinking, is that of a clock that was set.
-    """
+    # Clocks of two computers differ, and drift apart. A delay that stays for seconds, neither
+    # growing nor shrinking, is that of a clock that was set.
 
     def __init__(self) -> None:
         self._least: float | None = None
@@ -127,12 +124,7 @@ class Kind(Enum):
 
 
 class SampleOrder:
-    """
-    The order of a stream of samples, by the rules of this module.
-
-    With a ``sample_time`` of 0 [s] the next cycle is that of any later stamp. ``latest`` is the
-    stamp of the latest cycle, ``kept`` after a restart the first sample of the new beginning.
-    """
+    """The order of samples; with a ``sample_time`` of 0 [s] any later one is the next cycle."""
 
     def __init__(self, sample_time: float, lockstep: bool = False) -> None:
         self._sample_time, self._lockstep = sample_time, lockstep
@@ -203,12 +195,10 @@ class Answering(Protocol):
 
 
 class SampleStream:
-    """
-    The samples that a node answers; ``counts`` has the numbers of those that were not used.
+    """The samples that a node answers; ``counts`` has the numbers of those that were not used."""
 
-    ``sample_time`` [s] is the plant's, to count missed samples; 0: unknown. With ``whole_cycles``
-    stamps count cycles of it; otherwise any later stamp is the next cycle.
-    """
+    # The ``sample_time`` [s] is the plant's, to count missed samples; 0: unknown. With
+    # ``whole_cycles`` stamps count cycles of it; otherwise any later stamp is the next cycle.
 
     def __init__(
         self,

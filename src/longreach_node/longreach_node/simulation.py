@@ -47,12 +47,7 @@ _REPEAT_FIRST, _REPEAT = 1.0, 3.0
 
 
 class Pacing:
-    """
-    The schedule of samples: ``rate`` per second of simulation, at ``factor`` times real time.
-
-    Sample k is due at k / (rate factor) after the origin; a delay that is too long is dropped from
-    the schedule. With factor 0, as fast as possible, the next sample is always due.
-    """
+    """The schedule of samples: ``rate`` a second, at ``factor`` times real time; 0: always due."""
 
     def __init__(self, rate: float, factor: float) -> None:
         self.rate = rate
@@ -94,13 +89,7 @@ class Pacing:
 
 
 class Lockstep:
-    """
-    How long the answer to the present sample has been awaited, at most ``timeout``.
-
-    ``start_timeout`` is added for the first answer, because of discovery. Between two calls of
-    :meth:`listen` no more than ``longest_turn`` counts: a node that did not run did not listen
-    either.
-    """
+    """How long an answer has been awaited; for the first one ``start_timeout`` is added."""
 
     def __init__(self, timeout: float, start_timeout: float, longest_turn: float) -> None:
         self.timeout = timeout
@@ -115,6 +104,7 @@ class Lockstep:
 
     def listen(self, now: float) -> None:
         """Count the time since the last call, or since the wait began."""
+        # A node that did not run did not listen either.
         turn = min(now - self._turned, self._longest_turn)
         self._turned = now
         self._listened += turn

@@ -155,11 +155,7 @@ class CycleParameters(SimulatorParameters):
     )
 
     def following(self, sample_time: float) -> Self:
-        """
-        Return the parameters with step and publish_rate for a control cycle [s].
-
-        InputError when ``publish_rate`` is neither 0 nor one sample for each cycle.
-        """
+        """Return them with step and rate of a control cycle [s]; InputError for other rates."""
         rate = 1.0 / sample_time
         if self.publish_rate and abs(self.publish_rate * sample_time - 1.0) > 1e-9:
             raise InputError(

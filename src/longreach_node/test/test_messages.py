@@ -10,7 +10,6 @@ import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
@@ -36,15 +35,6 @@ def test_stamps(seconds: float, nanoseconds: int, stamp: tuple[int, int]) -> Non
     message = stamp_of(nanoseconds)
     assert (message.sec, message.nanosec) == stamp
     assert nanoseconds_of(message) == nanoseconds
-
-
-def test_only_images_may_be_lost() -> None:
-    profiles = {n: p for n, p in vars(qos).items() if isinstance(p, QoSProfile)}
-    # Drivers of cameras publish as best effort.
-    best_effort = ReliabilityPolicy.BEST_EFFORT
-    assert [n for n, p in profiles.items() if p.reliability is best_effort] == ['LATEST_IMAGES']
-    assert qos.stream(latched=True) == qos.LATCHED_STREAM
-    assert qos.drawings(latched=True) == qos.LATCHED_DRAWINGS
 
 
 def test_diagnostics() -> None:
