@@ -241,7 +241,6 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
     solutions: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(flag: int, coordinates: np.ndarray, basis: np.ndarray) -> None:
-        """Append the solutions of a solver of OpenCV for coordinates along the axes of a basis."""
         try:
             _, turns, shifts, _ = cv2.solvePnPGeneric(
                 coordinates, rays, eye, np.zeros(0), flags=flag

@@ -304,7 +304,6 @@ def _scatter(
 
 
 def _places(size: tuple[int, int]) -> np.ndarray:
-    """Return the pixels (n, 2) of the grid of checked rays, row by row."""
     u, v = (np.linspace(0.0, length - 1.0, n) for length, n in zip(size, _GRID, strict=True))
     return np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
 
@@ -341,7 +340,6 @@ def _difference(
 
 
 def _covered(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
-    """Return a coarse mask (0 or 1) of the image area covered by boards."""
     scale = _MASK / size[0]
     mask = np.zeros((max(round(size[1] * scale), 1), _MASK), np.uint8)
     for view in views:

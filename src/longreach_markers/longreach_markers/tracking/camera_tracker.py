@@ -335,7 +335,6 @@ class CameraTracker:
         return Sighting(seen, taken, distance)
 
     def _alone(self, predictions: Mapping[str, Prediction]) -> list[str]:
-        """Return the markers in sight whose windows cannot contain another one."""
         sure = [(name, one) for name, one in predictions.items() if not self.tracks[name].lost]
         return [
             name
@@ -482,7 +481,6 @@ class CameraTracker:
 
 
 def _places(seen: Iterable[Observation]) -> list[tuple[float, float, float]]:
-    """Return regions in which no other marker can be: u, v and distance [px]."""
     return [(*one.center.tolist(), SAME * one.radius) for one in seen if one.status == TRACKED]
 
 

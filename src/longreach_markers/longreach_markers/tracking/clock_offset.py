@@ -187,7 +187,6 @@ class ClockOffset:
 
     @property
     def _contradiction(self) -> str:
-        """The part in which the cameras contradict each other, in words; empty for none."""
         if self.contradiction is None:
             return ''
         first, last = self.contradiction
@@ -199,7 +198,6 @@ class ClockOffset:
 
     @property
     def _shutters(self) -> str:
-        """What is known of rolling shutters that differ, and what to do."""
         first, second = self.cameras
         return (
             f'rolling shutters of {second} and {first} differ by {1e6 * self.lines_apart:+.2f} us'
@@ -333,7 +331,6 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
 
 
 def _step(sightings: Sightings, time: float, jump: float, deviation: float) -> ClockStep:
-    """Return a step of the second clock, or the opposite one of the first."""
     camera, time = _jumped(sightings, time)
     sign = -1.0 if camera == next(iter(sightings.rig.cameras)) else 1.0
     return ClockStep(time, sign * float(jump), deviation, camera)

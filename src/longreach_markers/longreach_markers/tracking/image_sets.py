@@ -138,7 +138,6 @@ class _Queue:
         return bool(np.ptp(pixels)) and np.array_equal(pixels, before)
 
     def note(self, stamp: int) -> None:
-        """Note the stamp of an image that is later than the previous one."""
         if self.last is not None:
             interval = stamp - self.last
             # A single jump may be a wrong stamp; jumps in time do not count as lost images.

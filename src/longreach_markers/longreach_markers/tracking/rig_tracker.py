@@ -400,7 +400,6 @@ class RigTracker:
         return pixels[0], (pixels[1] - pixels[0]) / _SHORT
 
     def _known(self, tracker: CameraTracker, times: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """Return the pixels (2,) in a camera of the markers that others see."""
         pixels = {}
         for name in self.rig.names:
             other = next((one for one in self.trackers.values() if _is_sure(one, name)), None)

@@ -158,7 +158,6 @@ def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[s
 
 
 def _known(value: Any) -> Any:
-    """Return a value for JSON: arrays as lists; None if it is not finite."""
     if isinstance(value, str | bool):
         return value
     if isinstance(value, Ellipse):

@@ -69,10 +69,8 @@ def preset(request: Request) -> Preset:
 
 
 def _root(values: np.ndarray) -> np.ndarray:
-    """Return standard deviations of variances (rows, 1); NaN for a negative one."""
     return np.asarray(np.sqrt(np.where(values[:, 0] >= 0.0, values[:, 0], np.nan)))
 
 
 def _differs(status: int, values: np.ndarray) -> np.ndarray:
-    """Return 1 where a status (rows, 1) is another one."""
     return np.asarray(values[:, 0] != status, dtype=float)

@@ -284,7 +284,6 @@ def _marker(text: str) -> tuple[str, float]:
 
 
 def _prediction(value: Prediction) -> dict[str, Any]:
-    """Return a prediction: standard deviations along the world's axes [m]."""
     space = value.triangulated
     return {
         'point': value.point,

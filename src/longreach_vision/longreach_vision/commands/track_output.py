@@ -310,7 +310,6 @@ def _is_centre(rig: Rig, marker: MarkerOnRig, path: MarkerPath) -> bool:
 
 
 def _summary(result: dict[str, Any]) -> Iterator[str]:
-    """Yield tables of what :func:`print_tracks` prints as JSON."""
     first, last = result['span']
     yield f'{result["images"]} images, {first:.3f} to {last:.3f} s'
     head = ['marker', 'tracked', 'uncertain', 'lost', 'first x, y, z [m]', 'last x, y, z [m]']
@@ -371,7 +370,6 @@ def _summary(result: dict[str, Any]) -> Iterator[str]:
 
 
 def _reasons(what: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Return why markers or bodies were not located, with the number of images; empty if none."""
     lines = []
     for row in rows:
         listed = [(one['images'], one['reason']) for one in row['reasons'][:_REASONS]]

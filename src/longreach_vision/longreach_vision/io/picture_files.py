@@ -88,7 +88,6 @@ class _Video:
         return writer
 
     def close(self) -> None:
-        """Close the file, and check that it is complete: writing reports no errors."""
         if not self._count:
             return
         (self._writer or self._begun()).release()

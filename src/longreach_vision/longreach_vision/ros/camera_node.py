@@ -180,7 +180,6 @@ class CameraNode(Node):
             self._timer.reset()
 
     def _work(self) -> None:
-        """Draw the next image, unless messages are waiting."""
         now = time.monotonic()
         if not self._has_listeners(now):
             return
@@ -223,7 +222,6 @@ class CameraNode(Node):
         return all(view.images.subscribers >= wanted for view in self._views)
 
     def _is_heard(self) -> bool:
-        """Return whether all reliable subscribers have the images, after a short wait."""
         return all(view.images.is_heard() for view in self._views)
 
     def _draw(self, image: _DueFrame) -> None:

@@ -260,7 +260,6 @@ class _Schedule:
         return taken if self._settings.stamps == 'source' else self._start + taken - self._first
 
     def left(self, frame: Frame) -> float:
-        """Return the time until a frame of a file is to be published [s]."""
         since = (self._taken(frame) - (self._first or 0)) * 1e-9
         left = self._begun + since - time.monotonic()
         if left < -_BACKLOG:

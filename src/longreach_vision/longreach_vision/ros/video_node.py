@@ -70,7 +70,6 @@ class VideoNode(Node):
             thread.start()
 
     def _places(self, specs: Mapping[str, str]) -> dict[str, tuple[int, int, int]]:
-        """Return the places of images of files, so that equal numbers are equal times."""
         known: dict[str, ImageSource] = {}
         for name, spec in specs.items():
             # What is no file, or wrong with it, is the matter of its feed.

@@ -148,7 +148,6 @@ class MarkerPath:
 
 
 def _slopes(times: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return velocities (K, n, 3) of the parabolas through neighbouring samples."""
     if times.size < 2:
         return np.zeros_like(positions)
     order: Literal[1, 2] = 2 if times.size > 2 else 1
