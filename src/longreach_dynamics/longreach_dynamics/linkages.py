@@ -13,6 +13,7 @@ functions f are strictly increasing between the ends of the stroke (Henikl 2015,
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -136,6 +137,7 @@ class Linkage(Parameters):
             angle = step
         return angle
 
+    @functools.lru_cache(maxsize=256)  # noqa: B019
     def angles(self, stroke: float) -> tuple[float, float]:
         """Return the joint angles [rad] at the ends of a stroke [m] that begins at position 0."""
         return self.angle(0.0), self.angle(stroke)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.lines import OrificeParameters
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_of
 from longreach_harvester.kinematics import TipSegment
@@ -120,8 +122,13 @@ class Scenario(Parameters):
 
     def schedule(self, harvester: HarvesterParameters) -> Schedule:
         """Return the spools in intervals in which neither modes nor sources change."""
-        levels = [actuator.valve.switching_spools() for actuator in harvester.actuators]
-        return schedule_of(self.spools.of_joints(), levels)
+        return _schedule(self.spools, *(actuator.valve for actuator in harvester.actuators))
+
+
+@functools.lru_cache(maxsize=16)
+def _schedule(spools: SpoolKnots, *valves: OrificeParameters) -> Schedule:
+    """Return the same, which most runs of a sweep have in common."""
+    return schedule_of(spools.of_joints(), [valve.switching_spools() for valve in valves])
 
 
 def resting_scenario() -> Scenario:
