@@ -47,6 +47,8 @@ class TipSegment(Parameters):
                 f' {"centre" if self.centre else "no centre"},'
                 f' {"normal" if self.normal else "no normal"}, allowed: {names[self.kind]}'
             )
+        if self.kind == 'line' and self.turn != 2.0 * math.pi:
+            raise InputError(f'turn = {self.turn:g} rad, allowed for a line: none')
         if self.normal and not math.hypot(*self.normal) > 0.0:
             raise InputError(f'normal = {self.normal}, allowed: not 0')
 

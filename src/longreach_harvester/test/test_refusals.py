@@ -108,6 +108,7 @@ REFUSED = [
     ),
     (refused(load_controller().stick.replace, closing=0.1), 'closing = 0.1, .* at most smallest'),
     (machine(**START, tip=[TURN]), 'swing has 2.*: 54.83 deg/s'),
+    (machine(**START, tip=[EDGE | {'kind': 'line', 'turn': 2.0}]), 'turn = 2 rad'),
     (machine(spools={'boom': [[0, 0.1]]}, **sine(0.1, 4.0)), 'allowed: one'),
     (sensed(pistons=IDEAL.replace(rate=50.0)), r'pistons\.rate = 50 Hz, allowed: null, or 100'),
     (sensed(pistons=IDEAL.replace(bias=(1.0, 2.0, 3.0))), r'pistons\.bias has 3 values'),
