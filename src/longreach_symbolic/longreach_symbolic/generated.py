@@ -170,7 +170,13 @@ def source_directory() -> Path:
     """Return where generated code is kept: below numba's cache of this package's functions."""
     from numba.core.caching import FunctionCache
 
-    return Path(FunctionCache(_anchor).cache_path) / 'generated'
+    try:
+        return Path(FunctionCache(_anchor).cache_path) / 'generated'
+    except RuntimeError as error:
+        raise LongreachError(
+            'generated code is kept in files, and no directory for them can be written: set'
+            ' NUMBA_CACHE_DIR to one that is writable'
+        ) from error
 
 
 @functools.cache

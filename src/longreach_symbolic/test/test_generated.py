@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from links_reference import arrays, random_links, random_state, reference
+from numba.core.caching import FunctionCache
 
 from longreach_dynamics.errors import LongreachError
 from longreach_symbolic import generated
@@ -78,3 +79,7 @@ def test_directory_that_cannot_be_written(monkeypatch, tmp_path):
     monkeypatch.setattr(generated, 'source_directory', lambda: tmp_path / 'file')
     with pytest.raises(LongreachError, match='set NUMBA_CACHE_DIR to a directory'):
         generated.module_of('made', '1', lambda: '')
+    monkeypatch.undo()
+    monkeypatch.setattr(FunctionCache._impl_class, '_locator_classes', [])
+    with pytest.raises(LongreachError, match='for them can be written: set NUMBA_CACHE_DIR to'):
+        generated.source_directory.__wrapped__()
