@@ -62,6 +62,7 @@ def frames_seen(
     late: tuple[float, float, float] = (0.0, 0.0, 0.0),
     lens: float = 0.0,
     start: float = 0.0,
+    drift: float = 0.0,
 ) -> tuple[Rig, list[RigFrame]]:
     """
     Return a rig, and pixels of three markers that swing, with a noise of ``pixel`` [px].
@@ -71,7 +72,7 @@ def frames_seen(
     shares. Images have a line time [s], of which the rig states a part; that of the right camera
     is longer by ``apart``. A camera has ``lost`` images before a time, and stamps the others by
     their number. Stamps of the left camera are ``late`` by a time between two times. The lens is
-    wrong by a wave [px]. Stamps begin at ``start`` [s].
+    wrong by a wave [px]. Stamps begin at ``start`` [s]; those of the right camera ``drift``.
     """
     rng = np.random.default_rng(seed)
     poses = POSES | {'top': TOP}
@@ -93,7 +94,7 @@ def frames_seen(
         time = k / rate
         observations = {}
         for side, delay in delays.items():
-            at = time - delay
+            at = time - delay - drift * time * (side == 'right')
             if rng.random() < dropped:
                 continue
             if side == camera and time > first - 0.5 / rate:

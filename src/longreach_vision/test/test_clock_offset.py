@@ -213,6 +213,13 @@ def test_several_steps_of_both_clocks() -> None:
     assert abs(found.offset - 0.004) < 5.0 * found.deviation
 
 
+@pytest.mark.parametrize('drift', [3e-4, -1e-3])
+def test_clocks_that_drift_apart_are_no_more_than_perhaps_lost_images(drift: float) -> None:
+    warning = estimated(0.003, duration=20.0, drift=drift, search=False).warning
+    found = re.search(r'or that of right runs at another rate, by (\S+) ppm', warning)
+    assert float(found[1]) == pytest.approx(1e6 * drift, rel=0.15)
+
+
 @pytest.mark.parametrize('amplitude', [0.0, 1.0])
 @pytest.mark.parametrize('pitch', [3e-4, 3e-3])
 def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude: float, pitch: float) -> None:

@@ -228,9 +228,13 @@ class ClockOffset:
         sync = 'longreach vision sync RECORDING --rig RIG.yaml'
         if self.steps:
             effect = wrong.format(self.marker or 'moving markers', 1e3 * self.error)
+            jumps = [-one.jump if one.camera == first else one.jump for one in self.steps]
+            why = 'images were lost and the others stamped by their number, or the clock was set'
+            if len(jumps) > 1 and (min(jumps) > 0.0 or max(jumps) < 0.0):
+                rate = sum(jumps[1:]) / (self.steps[-1].time - self.steps[0].time)
+                why += f', or that of {second} runs at another rate, by {1e6 * rate:+.0f} ppm'
             return (
-                f'{self._steps}: images were lost and the others are stamped by their number, or'
-                f' the clock was set; {effect}; no camera has moved and no delay corrects this:'
+                f'{self._steps}: {why}; {effect}; no camera has moved and no delay corrects this:'
                 ' record with the time of each exposure, or use one part alone'
             )
         if self.lines_differ:
