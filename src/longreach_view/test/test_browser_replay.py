@@ -9,11 +9,19 @@ from test_replay import crane_bag
 from longreach_view.page import Request
 from longreach_view.recording import BagSource
 
+# Samples from 11 s to 12.5 s.
+LOST = range(60, 75)
+# Whether a chart has a line at a time: pixels of the colour #1f77b4.
+HAS_LINE = """(time) => { const { chart } = Object.values(window.__viserTestpoints.uplots)[0];
+    const { top, height } = chart.bbox, x = Math.round(chart.valToPos(time, 'x', true));
+    const pixels = chart.ctx.getImageData(x, top, 1, height).data;
+    return pixels.some((red, k) => k % 4 === 0 && red < 90 && pixels[k + 2] > 150); }"""
+
 
 @pytest.fixture(scope='module')
 def replay(chromium, tmp_path_factory):
     """A tab with a paused recording from 5 s to 15 s."""
-    source = BagSource([crane_bag(tmp_path_factory.mktemp('replay') / 'a', 0.5)])
+    source = BagSource([crane_bag(tmp_path_factory.mktemp('replay') / 'a', 0.5, lost=LOST)])
     source.handle(Request('', 'play'))
     view = View(source, length=source.length, begin=source.begin)
     tab = Tab(chromium, view)
@@ -59,6 +67,8 @@ def test_charts_of_a_replay_show_values_zoom_and_seek(replay):
     def axis():
         return replay.axes()[0][:2]
 
+    found = [replay.page.evaluate(HAS_LINE, time) for time in (10.5, 11.5, 12.3, 12.8)]
+    assert found == [True, False, False, True]
     mouse.move(x(9.0), y)
     written = """Object.values(window.__viserTestpoints.uplots)
         .map(({chart}) => chart.axes[1].values(chart, [0, -2e-5, 1.5])).find(Boolean)"""

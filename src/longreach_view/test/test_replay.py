@@ -32,7 +32,7 @@ def at(time):
     return Header(stamp=stamp_of(round(1e9 * time)))
 
 
-def crane_bag(path, speed, begin=5.0, duration=10.0, shown=lambda time: time):
+def crane_bag(path, speed, begin=5.0, duration=10.0, shown=lambda time: time, lost=range(0)):
     """Write a bag of a crane's car with a constant speed [m/s]; its description comes late."""
     text = String(data=robot_description(load_machinery().crane, 'crane/'))
     rows = []
@@ -41,7 +41,7 @@ def crane_bag(path, speed, begin=5.0, duration=10.0, shown=lambda time: time):
         joints = JointState(header=at(shown(begin + STEP * k)), name=['car_joint', 'cable_joint'])
         joints.position, joints.velocity = [speed * STEP * k, 0.0], [0.0, 0.0]
         joints.effort = joints.velocity
-        rows.append(('joint_states', time, joints))
+        rows += [('joint_states', time, joints)] * (k not in lost)
         if k == 50:
             rows.append(('robot_description', time, text))
     return write_bag(path, 'crane', rows)
