@@ -16,7 +16,10 @@ def main(arguments: list[str]) -> int:
     """Run ``longreach NAME demo`` with the arguments for each machine and return the exit code."""
     machines = metadata.entry_points(group='longreach.machines')
     for name in sorted({point.name for point in machines if point.load().demo}):
-        code = subprocess.call(['longreach', name, 'demo', *arguments])
+        try:
+            code = subprocess.call(['longreach', name, 'demo', *arguments])
+        except KeyboardInterrupt:
+            code = 130
         if code:
             return code
     print(

@@ -312,17 +312,15 @@ def test_a_new_machine_takes_part_in_the_demonstrations(tmp_path):
     longreach.write_text('#!/bin/sh\necho "$@" >>"$CALLS"\n[ "$1" != swing ] || exit 3\n')
     longreach.chmod(0o755)
     calls = tmp_path / 'calls'
-    done = script(
-        'run_demos',
-        '--out',
-        'there',
-        PYTHONPATH=f'{tmp_path}:{os.environ["PYTHONPATH"]}',
-        PATH=f'{tmp_path}:{os.environ["PATH"]}',
-        CALLS=str(calls),
-    )
+    names = {name: f'{tmp_path}:{os.environ[name]}' for name in ('PYTHONPATH', 'PATH')}
+    done = script('run_demos', '--out', 'there', **names, CALLS=str(calls))
     assert done.returncode == 3
     machines = ('boom', 'crane', 'excavator', 'harvester', 'links', 'swing')
     assert calls.read_text().splitlines() == [f'{name} demo --out there' for name in machines]
+    longreach.write_text('#!/bin/sh\nkill -INT $PPID\n')
+    done = script('run_demos', **names)
+    assert done.returncode == 130
+    assert done.stderr == ''
 
 
 def test_every_picture_is_made_by_a_command_of_the_pages():
