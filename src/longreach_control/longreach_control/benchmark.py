@@ -221,6 +221,7 @@ def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Mea
     """Return the measures of a run; of a disturbance until ``end`` [s], settled: ``least`` [m]."""
     after = trace.time >= end
     ratio = damping_ratio(trace.mode[after], _FLOOR)
+    swing = vibration(trace, end)[trace.time >= START]
     override = [c.relief.override if c.relief else 0.0 for c in boom.cylinders]
     relief = (relief_settings(boom) + override).ravel()
     strokes = np.array([c.stroke for c in boom.cylinders])
@@ -229,18 +230,13 @@ def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Mea
     return Measures(
         ratio,
         math.inf if trace.error else settling_time(trace.tip[after], least),
-        _rms(vibration(trace, end)[trace.time >= START]),
+        float(np.sqrt(np.mean(swing**2))) if swing.size else math.nan,
         float(trace.pressures.max()),
         float(np.abs(np.diff(trace.spools, axis=0)).sum()),
         float(trace.astray[-round(1.0 / SAMPLE_TIME) :].mean()),
         int(beyond),
         trace.error,
     )
-
-
-def _rms(values: np.ndarray) -> float:
-    """Return the root mean square; NaN of nothing."""
-    return float(np.sqrt(np.mean(values**2))) if values.size else math.nan
 
 
 def vibration(trace: Trace, end: float) -> np.ndarray:

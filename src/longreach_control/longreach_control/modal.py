@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from longreach_control.controller import DampingController, Measured, Wanted
-from longreach_control.plant import POSITION, RHO, Situation, delayed, regulator
+from longreach_control.plant import POSITION, Situation, delayed, regulator
 from longreach_dynamics.control import held_input
 
 # How fast what was asked for is caught up with [1/s].
@@ -125,8 +125,8 @@ class ModalFeedback(DampingController):
         self._kept = kept = [*range(at.moved), *range(at.size, len(A))]
         self._gain, self._stopping = np.zeros((2, B.shape[1], len(A)))
         for gain, position in ((self._gain, POSITION), (self._stopping, 0.0)):
-            Q, R = self.plant.cost(len(kept), position), RHO * np.eye(B.shape[1])
-            gain[:, kept], _ = regulator(A[np.ix_(kept, kept)], B[kept], Q, R)
+            Q = self.plant.cost(len(kept), position)
+            gain[:, kept], _ = regulator(A[np.ix_(kept, kept)], B[kept], Q, situation.effort)
         self._resting = self.plant.resting()
         self._way, self._model = OilReference(self), np.zeros(len(A))
 

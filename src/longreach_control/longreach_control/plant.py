@@ -40,6 +40,8 @@ FADING = 4.0
 # Weights, that of the tip's velocity being 1: of oil [1/s^2], of the valves' velocities, and of
 # the tip's position, over the square of the first mode's angular frequency.
 BETA, RHO, POSITION = 5.0, 60.0, 1.5
+# Velocities that are held for longer than this [s] cost more: pistons would stick and slide.
+_HOLD = 0.02
 # Where friction can hold the tip farther from its rest than this [m], its position counts less:
 # pistons would oscillate between sticking and sliding.
 _HELD = 6e-3
@@ -72,6 +74,11 @@ class Situation:
     def delay_cycles(self) -> int:
         """The delay in whole cycles."""
         return round(self.delay / self.sample_time)
+
+    @property
+    def effort(self) -> np.ndarray:
+        """The weights of the valves' velocities, R (N, N)."""
+        return RHO * max(1.0, self.sample_time / _HOLD) ** 2 * np.eye(self.boom.size)
 
 
 class States(NamedTuple):

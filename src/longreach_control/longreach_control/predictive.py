@@ -15,7 +15,7 @@ from scipy import sparse
 
 from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
-from longreach_control.plant import RHO, Situation, regulator, relief_settings
+from longreach_control.plant import Situation, regulator, relief_settings
 from longreach_dynamics.control import Horizon
 
 # Cycles between two programs; steps of a horizon. Held for 5 cycles, velocities keep a boom
@@ -37,7 +37,7 @@ class PredictiveControl(ModalFeedback):
         A = np.linalg.matrix_power(A, EVERY)
         size = len(A)
         # Sums over longer steps than the regulator's, of both parts of the cost.
-        Q, R = plant.cost(size), RHO * np.eye(N)
+        Q, R = plant.cost(size), situation.effort
         _, P = regulator(A, B, Q, R)
         ahead = Horizon.of(A, B, Q, R, P, HORIZON)
         self._g = ahead.g

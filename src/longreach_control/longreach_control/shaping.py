@@ -39,11 +39,7 @@ class InputShaping(DampingController):
             # Before the first cycle the boom was asked to rest.
             self._past.appendleft(Wanted(wanted.pistons, np.zeros_like(wanted.velocities)))
         self._past.appendleft(wanted)
-        parts = [
-            (share, self._past[k]) for share, k in zip(self._shares, self._cycles, strict=True)
-        ]
-        pistons, velocities = (
-            np.sum([share * part[i] for share, part in parts], axis=0) for i in range(2)
-        )
+        parts = zip(self._shares, self._cycles, strict=True)
+        pistons, velocities = np.sum([share * np.array(self._past[k]) for share, k in parts], 0)
         self.behind = wanted.pistons - pistons
         return self.holding(measured, Wanted(pistons, velocities))

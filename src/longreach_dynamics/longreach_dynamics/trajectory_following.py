@@ -403,14 +403,11 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
 
 def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajectory:
-    """
-    Return the rest of a trajectory at a time [s] for a machine that is away from it.
-
-    From its angles (N,) [rad] it goes to the waypoint at the end of the nearest part of the path
-    that was due (the latest where several are as near), and on through the others with their
-    distances in time. On the first way no joint is faster, or accelerates more, than the
-    trajectory plans at any time; one that hardly moves may have ``_SLOW`` and ``_GENTLE``.
-    """
+    """Return the rest of a trajectory at a time [s] for a machine at other angles (N,) [rad]."""
+    # It goes to the waypoint at the end of the nearest part of the path that was due (the latest
+    # where several are as near), and on through the others with their distances in time. On the
+    # first way no joint is faster, or accelerates more, than the trajectory plans at any time; one
+    # that hardly moves may have ``_SLOW`` and ``_GENTLE``.
     points, times = trajectory.angles, trajectory.times
     ways = np.diff(points, axis=0)
     begun = int(np.searchsorted(times, time, side='right')) - 1
