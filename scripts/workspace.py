@@ -398,15 +398,18 @@ def build(machines: bool) -> None:
                     counted=re.compile(r'^Finished <<< (\S+)', re.MULTILINE),
                     total=len(list((ROOT / 'src').glob('*/package.xml'))),
                 )
-        except SetupError:
-            # After a failure that colcon itself reports it can continue with this tree.
-            begun.unlink()
+            if left := sum(not one.done() for one in compiling):
+                announce(f'compiling {left} groups of kernels')
+            failed = ''.join(done.result() for done in compiling)
+        except BaseException as error:
+            # Ctrl-C, too, must not wait for those that have not begun.
             pool.shutdown(wait=False, cancel_futures=True)
+            if isinstance(error, SetupError):
+                # After a failure that colcon itself reports it can continue with this tree.
+                begun.unlink()
             raise
-        if left := sum(not one.done() for one in compiling):
-            announce(f'compiling {left} groups of kernels')
     begun.unlink()
-    if failed := ''.join(done.result() for done in compiling):
+    if failed:
         raise SetupError(f'kernels could not be compiled:\n{failed}')
     stamp.write_text(json.dumps(wanted))
     print('set-up: done. For the commands in this shell: . install/setup.bash', file=sys.stderr)

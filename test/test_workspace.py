@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -440,6 +441,30 @@ def test_kernels_that_cannot_be_compiled_are_tried_again(workspace, capsys):
     workspace.fakes.failure = ''
     assert workspace.main(['setup']) == 0
     assert workspace.fakes.compiled == ['longreach_thing.thing:warm_up'] * 2
+
+
+def test_ctrl_c_does_not_wait_for_kernels_that_have_not_begun(workspace, monkeypatch):
+    gate, cores = threading.Event(), len(os.sched_getaffinity(0))
+
+    class Pool(ThreadPoolExecutor):
+        """Those that have begun last until the pool is shut down."""
+
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            gate.set()
+            super().shutdown(wait)
+
+    def compile_kernels(function, _):
+        workspace.fakes.compiled.append(function)
+        gate.wait(30.0)
+        return ''
+
+    monkeypatch.setattr(workspace.concurrent.futures, 'ThreadPoolExecutor', Pool)
+    monkeypatch.setattr(workspace, 'compile_kernels', compile_kernels)
+    monkeypatch.setattr(workspace, 'warm_ups', lambda _: ['a:b'] * (cores + 9))
+    workspace.fakes.trouble['colcon'] = KeyboardInterrupt()
+    assert workspace.main(['setup']) == 130
+    assert len(workspace.fakes.compiled) <= cores
 
 
 def test_kernels_of_machines_come_first_and_the_others_later_without_a_build(workspace, tree):
