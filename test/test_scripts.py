@@ -151,48 +151,45 @@ def test_bench_refuses_an_unknown_section():
     assert "'z', allowed: a, b, c, d" in done.stderr
 
 
-@pytest.mark.slow
-def test_bench_prints_ratios_and_errors():
-    done = script('bench', '--quick', '--only', 'a')
+@pytest.fixture(scope='module')
+def sections():
+    """Return the rows of some sections of a quick benchmark."""
+    done = script('bench', '--quick', '--only', 'a,h,i,j,t')
     assert done.returncode == 0, done.stderr
-    assert 'cores' in done.stdout.splitlines()[0]
-    rows = done.stdout[done.stdout.index('ratio') :].splitlines()[1:]
-    lines = [line.split() for line in rows]
+    head, *parts = done.stdout.split('\n(')
+    assert 'cores' in head
+    return {part[0]: part.splitlines()[2:] for part in parts}
+
+
+@pytest.mark.slow
+def test_bench_prints_ratios_and_errors(sections):
+    lines = [line.split() for line in sections['a']]
     assert [line[0].strip(',') for line in lines] == ['library', *['solve_ivp'] * 3]
     # Another mathematics would show in the errors, whatever the times are.
-    errors = [float(line[-1]) for line in lines]
-    assert all(error < 1e-7 for error in errors)
+    assert all(float(line[-1]) < 1e-7 for line in lines)
 
 
 @pytest.mark.slow
-def test_bench_finds_markers_and_tags():
-    done = script('bench', '--quick', '--only', 'j')
-    assert done.returncode == 0, done.stderr
+def test_bench_finds_markers_and_tags(sections):
     for name in ('longreach', 'AprilTag'):
-        (row, *_) = [line for line in done.stdout.splitlines() if line.startswith(name)]
+        (row, *_) = [line for line in sections['j'] if line.startswith(name)]
         assert 'not installed' in row or 'found 100 %, wrong 0 of 60' in row
 
 
 @pytest.mark.slow
-def test_bench_evaluates_flexible_links_by_several_programs():
-    done = script('bench', '--quick', '--only', 't')
-    assert done.returncode == 0, done.stderr
-    rows = done.stdout.splitlines()
+def test_bench_evaluates_flexible_links_by_several_programs(sections):
     for name in ('C', 'CasADi', 'CasADi, M', 'Python'):
-        (row, *_) = [line for line in rows if line.startswith(name)]
+        (row, *_) = [line for line in sections['t'] if line.startswith(name)]
         if 'no C compiler' not in row:
             assert float(re.search(r'\de-\d+', row)[0]) < 1e-12, row
 
 
 @pytest.mark.slow
-def test_bench_compares_chains_with_every_program_or_says_what_is_missing():
-    done = script('bench', '--quick', '--only', 'h,i')
-    assert done.returncode == 0, done.stderr
+def test_bench_compares_chains_with_every_program_or_says_what_is_missing(sections):
     programs = ['longreach', 'Pinocchio', 'MuJoCo', 'Drake', 'Exudyn']
-    evaluations, swing = (part.splitlines() for part in done.stdout.split('\n(')[1:])
-    for rows, has_errors in ((evaluations, programs[:4]), (swing, programs)):
+    for letter, has_errors in (('h', programs[:4]), ('i', programs)):
         for name in programs:
-            (row, *_) = [line for line in rows if line.startswith(name)]
+            (row, *_) = [line for line in sections[letter] if line.startswith(name)]
             if 'not installed' in row or name not in has_errors:
                 assert re.search(r'PyPI has it as \w+|has no call', row)
                 continue
