@@ -58,7 +58,6 @@ def window_camera(camera: PinholeCamera) -> Camera:
 
 
 def tracked(image, at, radius, camera, normal):
-    """Detect with what a tracker knows: camera and the plane's normal."""
     found = detect(image, at, radius, camera=window_camera(camera), normal_cam=normal)
     return found.status, found.center, found.covariance
 

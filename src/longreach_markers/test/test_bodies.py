@@ -35,7 +35,6 @@ def body(names: str = 'abcd', deviation: float = 1e-3, **moved: tuple[float, ...
 
 
 def rig(own: Body | None = None, exact: bool = False) -> Rig:
-    """Return two cameras 12 m before the plane y = 0."""
     covariance = None if exact else np.diag(POSE**2)
     cameras = {}
     for side, x in (('left', -2.5), ('right', 2.5)):

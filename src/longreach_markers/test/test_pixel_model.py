@@ -61,7 +61,6 @@ class Model:
         return cost, normal, residuals
 
     def jacobian(self, p) -> np.ndarray:
-        """Derivatives of all grey levels by central differences."""
         columns = []
         for k in range(PARAMETERS):
             step = np.zeros(PARAMETERS)

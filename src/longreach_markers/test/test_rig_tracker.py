@@ -40,7 +40,6 @@ SIDES = ('left', 'right')
 
 
 def small_rig(*, positions: bool = True) -> Rig:
-    """Return two small cameras 3 m from each other and 6 m from the plane y = 0."""
     poses = {
         'left': Pose.from_look_at((-1.5, -6.0, 0.3), (0.0, 0.0, 0.0)),
         'right': Pose.from_look_at((1.5, -6.2, 0.2), (0.0, 0.0, 0.0)),
@@ -69,7 +68,6 @@ class Stage:
         self.rng = np.random.default_rng(seed)
 
     def images(self, places: dict[str, np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
-        """Return pictures of markers at places, which may differ by camera."""
         pictures = {}
         for side, simulator in self.simulators.items():
             own = places[side] if isinstance(places, dict) else places
@@ -99,7 +97,6 @@ def assert_tracked(
     places: np.ndarray | None = None,
     largest: float = 1e-3,
 ) -> None:
-    """Check that all markers are tracked by cameras, and where they are in the plane [m]."""
     for estimate in frame.estimates.values():
         assert (estimate.status, estimate.reason, estimate.cameras) == (TRACKED, '', cameras)
     if places is not None:
@@ -108,7 +105,6 @@ def assert_tracked(
 
 
 def normalised(location: Location, truth: np.ndarray, axes: np.ndarray) -> float:
-    """Return the mean squared error along axes (k, 3) over its covariance."""
     error = axes @ (location.position - truth)
     return float(error @ np.linalg.solve(axes @ location.covariance @ axes.T, error)) / len(axes)
 

@@ -34,7 +34,6 @@ def wrong_rig(seed: int) -> Rig:
 
 
 def tracked(rig: Rig, seed: int, places: list[np.ndarray], sides: list[tuple[str, ...]]) -> list:
-    """Return the estimates of rendered markers at places, with the sides that have images."""
     rng, tracker, true = np.random.default_rng(seed), RigTracker(rig), small_rig()
     exact: dict[tuple[str, bytes], np.ndarray] = {}
     found = []

@@ -113,7 +113,6 @@ def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
 
 @pytest.fixture
 def vision_msgs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install stand-ins of the types of vision_msgs 4, unless it is there."""
     try:
         import_module('vision_msgs.msg')
     except ImportError:

@@ -47,7 +47,6 @@ def only(rig: Rig, *names: str) -> Rig:
 
 
 def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> list[RigFrame]:
-    """Track pictures of one rig with another one; cameras may be dark in some images."""
     path = small_path(0.8)
     pictures = []
     for k, one in enumerate(drawn_pictures(simulators_of(seen, LOOK), path, TIMES)):

@@ -44,7 +44,6 @@ def rig_of_four(rig: Rig | None = None) -> Rig:
 
 
 def bumped(rig: Rig, side: str) -> Rig:
-    """Return a rig of which one camera is pitched, and a little off."""
     error = np.array([PITCH, 0.0, 0.0, 0.0, 0.002, 0.001])
     return with_camera(rig, side, pose=moved_pose(rig.cameras[side].pose, error))
 
@@ -52,7 +51,6 @@ def bumped(rig: Rig, side: str) -> Rig:
 def recorded(
     folder: Path, side: str | None, begin: int, rig: Rig | None = None
 ) -> tuple[object, ...]:
-    """Write the rig and rendered pictures, with one camera bumped from an image on."""
     rig, rng = rig or rig_of_four(), np.random.default_rng(5)
     write_rig(rig, folder / 'rig.yaml')
     still = MarkerPath(tuple('abcd'), np.array([0.0, 9.0]), np.repeat(PLACES[None], 2, axis=0))

@@ -41,7 +41,6 @@ def studio() -> Studio:
 
 
 def write_board(file: Path, angles, middle) -> Path:
-    """Write a picture of a board of 7 x 5 inner corners, turned by angles [deg]; middle in [m]."""
     R = cv2.Rodrigues(np.radians(angles))[0]
     t = middle - R @ (0.12, 0.08, 0.0)
     picture = studio().picture(R, t, np.random.default_rng(0), Board(7, 5, 0.04))

@@ -183,7 +183,6 @@ class Tracker:
         return found()[-1]
 
     def are_at(self, messages: list[Any], bound: float) -> None:
-        """Check that all markers are tracked within a distance [m] of where they were."""
         for message in messages:
             places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
             for one, place in zip(message.estimates, places, strict=True):
@@ -209,7 +208,6 @@ def with_rig(tmp_path: Path, node: str = '', own: Rig | None = None, **more: Any
 def start(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Start]:
-    """Return a function that makes a bench with the tracker, for a rig and parameters."""
     # Most tests wait for a report.
     monkeypatch.setattr('longreach_vision.ros.marker_tracker._PERIOD', 0.2)
     with ExitStack() as stack:

@@ -39,7 +39,6 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five pictures of grey 0 to 4, left to right 10 more."""
     path = tmp_path / 'pictures'
     path.mkdir()
     for number in range(5):
@@ -61,7 +60,6 @@ def calibration(tmp_path: Path) -> Path:
 def heard(
     topics: dict[str, tuple[type, int]], profile: QoSProfile = QOS, **parameters: Any
 ) -> tuple[list[Any], VideoNode]:
-    """Listen until the node has done all; return the messages of topics with type and number."""
     with bench(*words('video:', **{'frame_rate': 100.0, 'listeners': 1, **parameters})) as tests:
         # The node finds out about listeners in this order.
         found = [tests.listen(kind, topic, profile) for topic, (kind, _) in topics.items()]
