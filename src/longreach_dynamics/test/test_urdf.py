@@ -15,7 +15,6 @@ from longreach_dynamics.urdf import (
     LIFT,
     Limit,
     add_box,
-    add_inertial,
     add_joint,
     add_link,
     add_piston,
@@ -130,15 +129,6 @@ def test_a_tube_reaches_along_x_from_begin_to_end(root: Element) -> None:
     half = turned(read(root, 'link/visual/origin', 'rpy')) @ [0.0, 0.0, 1.0]
     np.testing.assert_allclose(middle - half, [-1.5, 0.75, 0.0], atol=1e-11)
     np.testing.assert_allclose(middle + half, [0.5, 0.75, 0.0], atol=1e-11)
-
-
-def test_an_inertial_has_no_products(root: Element) -> None:
-    add_inertial(add_link(root, 'arm'), 1566.0, (2.0, 0.0, 0.25), (10.0, 20.0, 30.0))
-    assert reread(root, 'link/inertial/mass').attrib == {'value': '1566'}
-    assert read(root, 'link/inertial/origin', 'xyz') == [2.0, 0.0, 0.25]
-    assert reread(root, 'link/inertial/inertia').attrib == {
-        'ixx': '10', 'ixy': '0', 'ixz': '0', 'iyy': '20', 'iyz': '0', 'izz': '30',
-    }  # fmt: skip
 
 
 OIL = OilParameters(
