@@ -100,12 +100,8 @@ def main(arguments: list[str]) -> int:
     leave_own_environment()
     try:
         match arguments:
-            case ['setup']:
-                setup()
-            case ['setup', '--machines']:
-                setup(machines=True)
-            case ['setup', '--comparisons']:
-                setup(comparisons=True)
+            case ['setup', *options] if options in ([], ['--machines'], ['--comparisons']):
+                setup('--comparisons' in options, '--machines' in options)
             case ['run', '--', *command] if command:
                 become(command)
             case ['lock']:
@@ -460,22 +456,17 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-def prepared(command: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return a command as it runs in the prepared environment, and what it inherits."""
+def become(command: list[str]) -> NoReturn:
+    """Replace this process by a command in the prepared environment."""
     script = ROOT / 'install' / 'setup.bash'
     if not script.exists():
         raise SetupError('the workspace is not built; run: make setup')
     environment = os.environ.copy()
     if not uses_installed_ros():
         environment = {k: v for k, v in environment.items() if k not in FOREIGN_VARIABLES}
-    return ['bash', '-c', '. "$0" && exec "$@"', str(script), *command], environment
-
-
-def become(command: list[str]) -> NoReturn:
-    """Replace this process by a command in the prepared environment."""
-    words, environment = prepared(command)
     os.chdir(ROOT)
     sys.stdout.flush()
+    words = ['bash', '-c', '. "$0" && exec "$@"', str(script), *command]
     os.execvpe(words[0], words, environment)
 
 
