@@ -229,6 +229,8 @@ def _parted(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[
             deeper.setdefault(name, {})[rest] = value
         else:
             whole[name] = value
+            # What was changed before in what is given as a whole now.
+            deeper.pop(name, None)
     return whole, deeper
 
 

@@ -228,13 +228,13 @@ def _machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) 
 
 def _changed(values: Any, changes: Iterable[tuple[str, Any]], *, of_scenario: bool) -> Any:
     """Return parameters, or a scenario, with those changes by path that are for them."""
-    return values.with_values(
-        {
-            path.removeprefix(_SCENARIO): value
-            for path, value in changes
-            if path.startswith(_SCENARIO) is of_scenario
-        }
-    )
+    own: dict[str, Any] = {}
+    for path, value in changes:
+        if path.startswith(_SCENARIO) is of_scenario:
+            # The last one counts, also where a whole stands between two of its parts.
+            own.pop(path.removeprefix(_SCENARIO), None)
+            own[path.removeprefix(_SCENARIO)] = value
+    return values.with_values(own)
 
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, Any]]:

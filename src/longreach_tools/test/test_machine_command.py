@@ -17,7 +17,7 @@ from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_machine import Curve, MachineSpec, Panel
 from longreach_tools import recording
-from longreach_tools.machine_command import check_files, configure
+from longreach_tools.machine_command import _changed, check_files, configure
 from longreach_tools.run_figure import _draw_panel
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
@@ -130,6 +130,13 @@ def heights(file):
 def test_values_are_changed_on_the_command_line(swing, words, expected):
     assert call(swing, 'run', *words, '--csv', 'a.csv') == 0
     assert heights('a.csv') == expected
+
+
+def test_the_last_value_counts_also_of_a_whole_and_its_part():
+    part = ('knots.high.mass', 5.0)
+    whole = ('knots', [{'name': 'low', 'mass': 1.0}, {'name': 'high', 'mass': 2.0}])
+    for changes, mass in ([part, whole], 2.0), ([whole, part], 5.0), ([part, whole, part], 5.0):
+        assert _changed(Rope(1.5), changes, of_scenario=False).knots[1].mass == mass
 
 
 def test_each_field_of_the_options_is_an_option(swing):
