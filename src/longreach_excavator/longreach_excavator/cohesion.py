@@ -2,20 +2,14 @@
 Estimation of the cohesion of a soil from measurements of digging.
 
 The thesis tries four values until the final pose and the force in a rod look right (Ozunlu 2009,
-5.2). Here the cohesion is estimated as parameters of all machines are, by
-:mod:`longreach_identification.estimation`: least squares, with a standard error that considers
-autocorrelated errors. It states how well the data determine the cohesion, not how well the model
-describes the soil.
+5.2); here it is :mod:`longreach_identification.estimation`. The standard error states how well the
+data determine the cohesion, not how well the model describes the soil.
 
 A bucket that stalls, or a valve that closes at the end of the sweep, makes narrow minima and jumps
-in the sum of squares. The search therefore begins at the best of many values: a scan of the
-allowed range, and runs between two neighbours whose curves differ so much that a value between
-them could fit better than the best one so far; a derivative-free search (Brent) around that one,
-and in each valley between jumps nearby: of the cycles in which the valve may close, each has one.
-The estimator tells noise and standard error there.
-
-Data need not determine the cohesion: the pose after a full sweep is the same for any soil that the
-machine overcomes. An error then reports the range of values that fit equally well.
+in the sum of squares. The search begins at the best of a scan, refined where a value between two
+neighbours could fit better; a derivative-free search (Brent) follows there, and in each valley
+between jumps nearby. Data need not determine the cohesion, as the pose after a full sweep: an
+error then reports the range of values that fit equally well.
 """
 
 from __future__ import annotations
@@ -76,11 +70,6 @@ class CohesionFit:
     scan: np.ndarray
     result: ExcavatorRun  # with this cohesion
 
-    @property
-    def runs(self) -> int:
-        """Number of runs of the search."""
-        return len(self.scan)
-
     def rows(self) -> tuple[list[str], np.ndarray]:
         """Return names and rows of measured and fitted columns side by side."""
         times = self.data.times
@@ -95,10 +84,6 @@ class CohesionFit:
         rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))
         return dict(zip(self.data.columns, rms.tolist(), strict=True))
 
-    def warnings(self) -> tuple[str, ...]:
-        """Return warnings about columns that no cohesion explains."""
-        return self.estimate.warnings
-
     def summary(self) -> dict[str, Any]:
         """Return cohesion, errors, and sweep and stall of the run with it as plain numbers."""
         return {
@@ -109,8 +94,8 @@ class CohesionFit:
                 for name, rms in self.residuals().items()
             },
             'rows': len(self.data.values),
-            'warnings': list(self.warnings()),
-            'runs': self.runs,
+            'warnings': list(self.estimate.warnings),
+            'runs': len(self.scan),
             'stalled': self.result.stalled(),
             'sweep_deg': float(np.degrees(self.result.column('swept')[-1])),
         }
@@ -176,7 +161,7 @@ def fit_cohesion(
     best, inflation = digs.best(), float(found.inflation[0])
     digs.spread = factor**2 * (inflation if math.isfinite(inflation) else 1.0)
     digs.check_determined(best, reach, found.warnings)
-    equal = digs.reach_of_equal(best, 0.2 * error)
+    equal = digs.reach_of_equal(best, max(0.2 * error / best, _PRECISION))
     return CohesionFit(
         cohesion=best,
         standard_error=max(factor * error, 0.5 * equal),
@@ -186,16 +171,6 @@ def fit_cohesion(
         scan=np.array([(value, digs.sum_of_squares(value)) for value in digs.tried()]),
         result=digs.result(best),
     )
-
-
-def roughly(
-    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, sigma: np.ndarray
-) -> float:
-    """Return the best of some cohesions over the whole range [Pa]; ``sigma`` (columns,): noise."""
-    digs = _Digs(excavator, scenario, data, BOUNDS)
-    digs.sigma = sigma
-    digs.scan()
-    return digs.best()
 
 
 class _Digs:
@@ -289,9 +264,8 @@ class _Digs:
         """
         Try cohesions between neighbours while one of them could be better than the best.
 
-        In units of the noise, an error is the distance of a curve from the data. By the triangle
-        inequality, a curve between two neighbours can meet the data only if the sum of their
-        distances from the data does not exceed their distance from each other.
+        A curve between two neighbours can meet the data only if the sum of their distances from
+        the data, in units of the noise, does not exceed their distance from each other.
         """
         while len(known := self.tried()) < _MOST:
             errors = np.array([self.errors(value) / self.sigma for value in known])
@@ -386,7 +360,7 @@ class _Digs:
         known = self.tried()
         good = [k for k, value in enumerate(known) if self.fits(value, best)]
         ends = (known[good[0]], known[good[0] - 1]), (known[good[-1]], known[good[-1] + 1])
-        return max(abs(self._edge(best, *pair, precision / best) - best) for pair in ends)
+        return max(abs(self._edge(best, *pair, precision) - best) for pair in ends)
 
     def _edge(self, best: float, good: float, bad: float, precision: float) -> float:
         """Return the last cohesion that fits [Pa] between one that does and one that does not."""

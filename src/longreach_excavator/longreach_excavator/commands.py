@@ -417,7 +417,7 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     summary = fit.summary()
     residuals = summary['residuals']
     summary |= _other_depth(excavator, scenario, data, *limits)
-    for warning in fit.warnings():
+    for warning in fit.estimate.warnings:
         _say(warning)
     shown = {n: value for n, value in summary.items() if n not in ('residuals', 'warnings')}
     shown |= {f'rms of {name}': residual['rms'] for name, residual in residuals.items()}

@@ -133,14 +133,7 @@ def read_measurements(
     InputError
         When no column can be fitted, or a strain cannot be converted to a force.
     """
-    return measurements_from(read_table(file, None), rod_area, youngs_modulus)
-
-
-def measurements_from(
-    table: Table, rod_area: float | None = None, youngs_modulus: float = STEEL
-) -> Measurements:
-    """Return the measurements in a table, see :func:`read_measurements`."""
-    table = in_radians(table, _ANGLES)
+    table = in_radians(read_table(file, None), _ANGLES)
     for rod in _RODS:
         if f'strain_{rod}' in table:
             if rod_area is None:

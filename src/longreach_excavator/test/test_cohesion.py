@@ -6,20 +6,15 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.tables import Table
 from longreach_excavator.cohesion import fit_cohesion
 from longreach_excavator.columns import COLUMNS
-from longreach_excavator.measurements import (
-    STEEL,
-    Measurements,
-    measurements_from,
-    read_measurements,
-)
+from longreach_excavator.measurements import STEEL, Measurements, read_measurements
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario
@@ -86,23 +81,31 @@ def test_narrow_valley_of_a_whole_sweep_is_found(excavator, dig):
     assert not fit.result.stalled()
 
 
-@pytest.mark.slow
-def test_a_minimum_between_jumps_is_no_result(excavator, dig):
-    """The valve closes a cycle earlier or later: derivatives end beside the best fit."""
-    data = measured(dig(13786.5, 7.0), 'theta_4', seed=43, every=50)
-    fit = fit_cohesion(excavator, blind(7.0), data)
-    assert abs(fit.cohesion - 13786.5) < 3.5 * fit.standard_error < 20.0
-
-
-@pytest.mark.slow
-def test_best_of_the_valleys_between_jumps_is_found(standard):
+def test_best_of_the_valleys_between_jumps_has_an_honest_error_of_few_rows(standard, monkeypatch):
     """After the sweep each cycle in which the valve may close has a valley of its own."""
-    random, result = np.random.default_rng(1), simulate(standard, dig_scenario(cohesion=6e3))
-    times = np.sort(random.uniform(0.3, 6.9, 60))
-    angles = np.interp(times, result.column('time'), result.column('theta_4'))
-    angles += random.normal(0.0, 0.009, times.size)
-    fit = fit_cohesion(standard, blind(7.0), Measurements(('theta_4',), angles[:, None], times))
-    assert abs(fit.cohesion - 6e3) < 3.5 * fit.standard_error < 60.0
+
+    def angles(times, cohesion):
+        jumps = np.where(times > 3.5, 0.03 * (cohesion / 25.0 % 1.0 - 0.5), 0.0)
+        return 0.4 - 6e-5 * cohesion * np.minimum(times, 3.5) / 3.5 + jumps
+
+    def run(_, scenario, sample_time):
+        times = np.arange(0.0, 7.005, 100.0 * sample_time)
+        columns = {'time': times, 'theta_4': angles(times, scenario.cohesion)}
+        return SimpleNamespace(message='', column=columns.__getitem__)
+
+    monkeypatch.setattr('longreach_excavator.cohesion.simulate', run)
+    scores = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        true, times = random.uniform(12e3, 18e3), np.sort(random.uniform(0.3, 6.9, 15))
+        shown = angles(times, true) + random.normal(0.0, 0.009, times.size)
+        fit = fit_cohesion(standard, blind(7.0), Measurements(('theta_4',), shown[:, None], times))
+        every = np.append(true + np.arange(-1000.0, 1000.0, 0.5), fit.cohesion)[:, None]
+        squares = np.sum((angles(times, every) - shown) ** 2, axis=1) / 0.009**2
+        assert squares[-1] < squares.min() + 0.5
+        scores.append((fit.cohesion - true) / fit.standard_error)
+    # Without Student's factor and the valleys nearby errors were 1.2 times as large as stated.
+    assert 0.8 < np.sqrt(np.mean(np.square(scores))) < 1.1
 
 
 @pytest.mark.slow
@@ -214,7 +217,7 @@ def test_a_force_that_the_model_does_not_explain_is_named(excavator, dig, factor
     force = np.roll(data.values[:, 0], late) * factor
     wrong = Measurements(data.columns, np.c_[force, data.values[:, 1]], data.times)
     try:
-        told = ' '.join(fit_cohesion(excavator, blind(1.5), wrong).warnings())
+        told = ' '.join(fit_cohesion(excavator, blind(1.5), wrong).estimate.warnings)
     except InputError as error:
         told = str(error)
     assert re.search('residuals of force_lk|explains nothing of .*force_lk', told)
@@ -260,21 +263,22 @@ def test_cohesion_outside_the_bounds_is_refused(excavator, dig):
         fit_cohesion(excavator, blind(1.0), data, bounds=(2e3, 8e3))
 
 
-def test_columns_of_a_run_are_taken_once(dig):
-    result = dig(12e3, 0.1)
-    whole = Table('dig.csv', {name: result.column(name) for name in COLUMNS.names})
-    data = measurements_from(whole)
+def test_columns_of_a_run_are_taken_once(dig, tmp_path):
+    result, file = dig(12e3, 0.1), tmp_path / 'dig.csv'
+    rows = np.stack([result.column(name) for name in COLUMNS.names], axis=1)
+    np.savetxt(file, rows, '%.17g', ',', header=','.join(COLUMNS.names), comments='')
+    data = read_measurements(file)
     # Lengths say the same as the angles.
     assert data.columns == ('force_lk', 'force_pk', 'theta_2', 'theta_3', 'theta_4')
     assert np.array_equal(data.values[:, 1], result.column('force_pk'))
-    del whole['theta_4']
-    assert measurements_from(whole).columns[-1] == 'length_bucket'
+    file.write_text(file.read_text().replace('theta_4', 'other', 1))
+    assert read_measurements(file).columns[-1] == 'length_bucket'
 
 
-def test_degrees_and_strains_are_turned_into_angles_and_forces():
-    columns = {'time': [0.0, 1.0], 'theta_4_deg': [90.0, 45.0], 'strain_pk': [1e-4, -2e-4]}
-    table = Table('test.csv', {name: np.array(values) for name, values in columns.items()})
-    data = measurements_from(table, 5e-3, 2e11)
+def test_degrees_and_strains_are_turned_into_angles_and_forces(tmp_path):
+    file = tmp_path / 'test.csv'
+    file.write_text('time,theta_4_deg,strain_pk\n0,90,1e-4\n1,45,-2e-4\n')
+    data = read_measurements(file, 5e-3, 2e11)
     assert data.columns == ('force_pk', 'theta_4')
     assert np.allclose(data.values, [[1e5, math.pi / 2], [-2e5, math.pi / 4]])
 
