@@ -1,13 +1,9 @@
 """
 What the boom offers to identification, see :mod:`longreach_identification.machine`.
 
-Numbers i = 1..N count beams and cylinders from the truck outwards. Scales (``mass_scale_i``,
-``joint_damping_scale``, ...) multiply the values of the start file; all others are values with a
-unit. The gauges' parameter is the sensitivity k_SG / E instead of the gain k_SG: at rest a gauge
-shows k_SG B / (E I), with the bending moment B, so that static recordings tell the ratio alone.
-A gain follows from it and Young's modulus.
-
-Dimensions of the group ``geometry`` are known to a deviation: no drawing is exact.
+Numbers i = 1..N count beams and cylinders from the truck outwards. Scales multiply the values of
+the start file; all others are values with a unit. A gauge's parameter is k_SG / E, since at rest
+it shows k_SG B / (E I), with the bending moment B; its gain follows from it and Young's modulus.
 """
 
 from __future__ import annotations
@@ -98,10 +94,9 @@ def scaled(
     distribution: Distribution, scale: float, taper: float = 0.0, stretch: float = 1.0
 ) -> Distribution:
     """
-    Return a distribution with all values multiplied by a scale, over a longer beam.
+    Return a distribution over a longer beam, times a scale and 1 + taper (2 x / L - 1).
 
-    ``taper`` is added to 1 at the tip, and taken off at the root: a factor 1 + taper (2 x / L - 1)
-    for a table, and of root and tip for a power law.
+    Of a power law root and tip are multiplied.
     """
     if distribution.table:
         length = distribution.table[-1][0]

@@ -3,12 +3,8 @@ What the boom offers to identification from poses at rest, see longreach_identif
 
 Measured are the force of each cylinder, p_1 A_1 - p_2 A_2, and the strain of each gauge; predicted
 are those of the equilibrium in the pose of the pistons, or of the inclinations at the roots of the
-beams, Henikl 2015, (39), (40): then the joint angles are those for which the model, bent by its
-weight, has the measured inclinations. docs/identification.md has all unknowns.
-
-The moment over the second moment of area, E w'' at a gauge, depends on Young's modulus only
-through the pose: a beam that bends more tilts those outboard of it. Since gauges are more accurate
-than the modulus is known, this is not negligible, and the modulus is unknown as well.
+beams, Henikl 2015, (39), (40). Young's modulus is unknown as well: a beam that bends more tilts
+those outboard of it. docs/identification.md has all unknowns.
 """
 
 from __future__ import annotations
@@ -36,10 +32,10 @@ from longreach_identification.stillness import Mean, Motion, StillStretch
 _STILL_PISTON, _STILL_ANGLE = 2e-4, 2e-3
 # Standard deviations of constant errors: class 0.5 % of 400 bar is at most 2 bar; encoders are set
 # to zero at an end stop; inclination sensors are mounted with a level.
-PRESSURE_BIAS, PISTON_BIAS, INCLINATION_BIAS = 1e5, 5e-4, 2e-3
+_PRESSURE_BIAS, _PISTON_BIAS, _INCLINATION_BIAS = 1e5, 5e-4, 2e-3
 # Of Young's modulus, relative to the start file: it stands for beams whose joints, pipes and
 # openings are not in the model.
-MODULUS = 0.2
+_MODULUS = 0.2
 # Group of the dimensions; biases of a pose, by whether it comes from inclinations; and what else
 # moves the equilibrium.
 GEOMETRY = 'geometry'
@@ -68,16 +64,11 @@ class StaticBoom:
     """
     The boom as a :class:`longreach_identification.statics.StaticMachine`.
 
-    Biases are standard deviations of the constant errors of sensors [Pa, m, rad], 0: none;
-    ``modulus`` is that of Young's modulus relative to the start file, 0: it is known; ``geometry``
-    tells whether dimensions are known to the deviations of their free parameters, or exactly.
+    ``payload`` is the deviation of loads [1]; ``geometry`` tells whether dimensions are known to
+    the deviations of their free parameters, or exactly.
     """
 
     page: Identifiable
-    pressure_bias: float = PRESSURE_BIAS
-    piston_bias: float = PISTON_BIAS
-    inclination_bias: float = INCLINATION_BIAS
-    modulus: float = MODULUS
     payload: float = PAYLOAD
     geometry: bool = True
 
@@ -152,7 +143,7 @@ class StaticBoom:
         kinds = {pose.setting.inclined for pose in poses}
         areas = constants_of(machine).actuators
         E = machine.youngs_modulus
-        found = [Nuisance('youngs_modulus', 'Pa', E, self.modulus * E, E)]
+        found = [Nuisance('youngs_modulus', 'Pa', E, _MODULUS * E, E)]
         if any(pose.setting.loads for pose in poses):
             found.append(Nuisance('payload_scale', '1', 1.0, self.payload, 1.0))
         for i, cylinder in enumerate(machine.cylinders):
@@ -160,14 +151,11 @@ class StaticBoom:
             scale = 10.0 * cylinder.friction.coulomb or 1e4
             found.append(Nuisance(f'left_friction_{i + 1}', 'N', scale))
             size = float(np.hypot(areas.head_area[i], areas.rod_area[i]))
-            bias = self.pressure_bias * size
-            found.append(Nuisance(f'force_bias_{i + 1}', 'N', 10.0 * bias or 1.0, bias))
+            bias = _PRESSURE_BIAS * size
+            found.append(Nuisance(f'force_bias_{i + 1}', 'N', 10.0 * bias, bias))
             for inclined in sorted(kinds):
-                unit = 'rad' if inclined else 'm'
-                bias = self.inclination_bias if inclined else self.piston_bias
-                found.append(
-                    Nuisance(f'{_POSE[inclined]}_{i + 1}', unit, 10.0 * bias or 1.0, bias)
-                )
+                unit, bias = ('rad', _INCLINATION_BIAS) if inclined else ('m', _PISTON_BIAS)
+                found.append(Nuisance(f'{_POSE[inclined]}_{i + 1}', unit, 10.0 * bias, bias))
         start = self.page.values(machine)
         for free in self.page.free_parameters(machine):
             if self.geometry and free.group == GEOMETRY:
@@ -290,9 +278,7 @@ def _settled(
     """
     Return the equilibrium in a measured pose less the sensors' errors (N,), without its pressures.
 
-    Newton's method with the stiffness of the start file, which is near enough and saves most of
-    the time of :func:`longreach_boom.statics.equilibrium`. Raises LongreachError when there is
-    none.
+    By Newton's method with the stiffness of the start file. LongreachError: there is none.
     """
     measured = np.array(setting.positions) - shifts
     limits = boom.joint_limits()
@@ -335,11 +321,7 @@ def _settled(
 
 
 def load_at(boom: BoomParameters, recording: Recording, time: float) -> tuple[Load, ...]:
-    """
-    Return the payload on a boom at a time [s] of a recording.
-
-    It hangs from the start, or from the first event ``attach`` on, and until an event ``release``.
-    """
+    """Return the payload on a boom at a time [s] of a recording, by its first and later events."""
     payload = payload_of(boom, recording)
     events = [(at, what) for at, what in sorted(recording.events) if what in EVENTS]
     hangs = not events or events[0][1] == 'release'

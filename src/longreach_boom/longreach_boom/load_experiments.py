@@ -1,9 +1,6 @@
 """
 Experiments in which a load is released from, or attached to, a boom at rest with closed valves.
 
-From a recording: the pose before the first event from the pistons, or from inclinations; and what
-the simulation predicts for its signals.
-
 The boom is taken to rest in equilibrium before the event. Static friction leaves the forces of
 real pistons open by r_S: a boom that was pushed into its pose is not at rest where a model is.
 """
@@ -138,10 +135,9 @@ class LoadExperiments(Identifiable):
 
     def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:
         """
-        Return the experiment that a recording shows.
+        Return the experiment that a recording shows; InputError for what is missing, open valves.
 
-        It has ``events`` (time, ``release`` or ``attach``), pistons or inclinations, and the
-        payload of :func:`payload_of`. InputError when one is missing, or a valve was open.
+        Needed are ``events``, pistons or inclinations, and the payload of :func:`payload_of`.
         """
         name = recording.name
         # Loads of the time before are in latched messages.

@@ -1,9 +1,8 @@
 """
 Recordings of simulated runs: what sensors and cameras would have shown, without ROS.
 
-For tests of identification and studies of its errors. The truth of a run is computed once, and
-noise is drawn as often as needed. The errors are those of :mod:`longreach_dynamics.sensors`; the
-noise is another sequence than that of the plant node.
+The truth of a run is computed once, and noise, that of :mod:`longreach_dynamics.sensors` in
+another sequence than the plant node's, is drawn as often as needed.
 """
 
 from __future__ import annotations
@@ -51,12 +50,7 @@ class RunTruth(NamedTuple):
 
 
 def truth_of(run: BoomRun, scenario: Scenario, name: str = 'run') -> RunTruth:
-    """
-    Return the true values of all signals of a run, and what its scenario tells of loads.
-
-    InputError for fewer than two rows, and loads that a recording cannot state: more than one
-    place or mass.
-    """
+    """Return the true signals of a run; InputError for loads that no recording can state."""
     boom, times = run.parameters, run.column('time')
     if len(times) < 2:
         raise InputError(f'run {name!r} has {len(times)} rows, allowed: at least 2; {run.message}')
@@ -120,12 +114,7 @@ def _conditions(boom: BoomParameters, scenario: Scenario) -> dict[str, float]:
 
 
 def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None:
-    """
-    Return the load of a recording's conditions, None without one.
-
-    ``payload`` [kg] hangs at the tip of the last beam, or at ``payload_position`` [m] of beam
-    number ``payload_beam``. Raises InputError for an unknown condition or beam.
-    """
+    """Return the load that conditions tell (docs/identification.md); InputError for others."""
     known, given = ('payload', 'payload_beam', 'payload_position'), recording.conditions
     for name in given:
         if name not in known:
@@ -151,11 +140,7 @@ def readings(
     rate: float = 20.0,
     name: str = 'run',
 ) -> dict[str, np.ndarray]:
-    """
-    Simulate; return ``time`` [s] and latest readings in each of ``rate`` rows per second.
-
-    Of all sensors but gyroscopes and accelerometers; ``seed`` as for :func:`measured`.
-    """
+    """Simulate; return ``time`` [s] and latest readings in each of ``rate`` rows per second."""
     run = simulate(boom, scenario, progress=True)
     if run.message:
         raise LongreachError(run.message)
@@ -178,9 +163,8 @@ def measured(
     """
     Return what sensors and cameras show of a run; no markers without their errors.
 
-    ``seed`` is that of the noise, and of the markers' constant errors, by default that of the
-    sensor file; ``warmth`` the temperature above that of the sensor file [K]. InputError when
-    rates or the number of biases do not match.
+    ``seed`` is that of the noise (default: the sensor file's), ``warmth`` a temperature above that
+    of the sensor file [K]. InputError when rates or the number of biases do not match.
     """
     random = np.random.default_rng(sensors.seed if seed is None else seed)
     interval = (truth.times[-1] - truth.times[0]) / (len(truth.times) - 1)

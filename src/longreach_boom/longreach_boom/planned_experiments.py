@@ -1,8 +1,4 @@
-"""
-Experiments on a boom to choose from: releases of loads, and poses at rest.
-
-They are simulated, and shown as typical sensors would show them.
-"""
+"""Experiments to choose from, simulated with typical sensors: releases, and poses at rest."""
 
 from __future__ import annotations
 
@@ -53,11 +49,10 @@ def releases(
     duration: float = _DURATION,
 ) -> dict[str, tuple[Scenario, Recording]]:
     """
-    Return releases in poses [deg] of masses [kg], seen for a duration [s] after the release.
+    Return releases in poses [deg] of masses [kg]: by name the scenario, and a recording at 20 Hz.
 
-    By name: the scenario, to be run or written to a file, and a recording by exact sensors with
-    the deviations of typical ones, at 20 Hz. Where a piston slips deviations are five times as
-    large, and the name says so.
+    The sensors are exact, with the deviations of typical ones; five times those where a piston
+    slips.
     """
     found = {}
     ideal, typical = load_sensors(), load_sensors('typical', boom.size)

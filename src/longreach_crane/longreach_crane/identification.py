@@ -1,9 +1,8 @@
 """
-What the crane offers to identification, see :mod:`longreach_identification.machine`.
+What the crane offers to identification: a run by the recorded commands, without the controller.
 
-A recording has the commands of the controller, from the first of which the crane is simulated
-without it: car and cable start at rest. Forces on the load that nobody measured are not in it;
-compare only the time before them (``duration``).
+Car and cable start at rest. Forces on the load that nobody measured are not in it; compare only
+the time before them (``duration``).
 """
 
 from __future__ import annotations

@@ -1,26 +1,25 @@
 """
-What the excavator offers to identification, see :mod:`longreach_identification.machine`.
+What the excavator offers to identification: a run that digs again by the recorded spools.
 
-A recording has the spool positions, by which the excavator digs again. It begins when the bucket's
-edge touches the soil; the soil is level with it. ``longreach excavator cohesion`` searches the
-whole range of one cohesion and also accepts a final pose alone.
+A recording begins when the bucket's edge touches the soil; the soil is level with it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from types import MappingProxyType
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_excavator.cohesion import BOUNDS, roughly
+from longreach_excavator.cohesion import BOUNDS
 from longreach_excavator.columns import COLUMNS
+from longreach_excavator.forces import check_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
-from longreach_excavator.measurements import Measurements
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
@@ -34,11 +33,6 @@ from longreach_identification.machine import (
     longest_jump,
 )
 
-_PLACES = {
-    'cohesion': 'soil.cohesion',
-    'bucket_mass': 'bucket.mass',
-    'supply_pressure': 'oil.supply_pressure',
-}
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')
 # A spool that moved by less than this share of its stroke has not moved.
@@ -63,7 +57,15 @@ class ExcavatorIdentification(SpoolIdentification):
         FreeParameter('bucket_mass', 'masses', 'kg', 1.0, 1e5, 'of the bucket'),
         FreeParameter('supply_pressure', 'oil', 'Pa', 1e6, 1e8, 'of the pump'),
     )
-    places = _PLACES
+    # Over all bounds.
+    scanned, scan = 'cohesion', np.geomspace(0.01, 100.0, 49)
+    places = MappingProxyType(
+        {
+            'cohesion': 'soil.cohesion',
+            'bucket_mass': 'bucket.mass',
+            'supply_pressure': 'oil.supply_pressure',
+        }
+    )
     actuators, angles = CYLINDERS, _JOINTS
     # Tensions of rods are in CSV files only.
     columns = COLUMNS
@@ -77,6 +79,9 @@ class ExcavatorIdentification(SpoolIdentification):
     def experiment(self, machine: ExcavatorParameters, recording: Recording) -> SpoolRun:
         """Return the digging that a recording shows, from its first spool on; InputError."""
         angles, spools, start, end = self.recorded(recording)
+        for name in (name for name in _RODS if name in recording.signals):
+            forces = recording.signals[name].values
+            check_forces(f'{recording.name}: {name}', np.nan_to_num(forces), machine)
         samples = math.floor((end - start) / SAMPLE_TIME + 1e-6)
         if samples < 1:
             raise InputError(
@@ -105,34 +110,6 @@ class ExcavatorIdentification(SpoolIdentification):
         """Return the scenario with changes of the pose (3,) [rad]."""
         pairs = zip(scenario.pose_deg, changes.tolist(), strict=True)
         return scenario.replace(pose_deg=tuple(angle + math.degrees(by) for angle, by in pairs))
-
-    def start_values(
-        self, machine: ExcavatorParameters, experiment: SpoolRun, recording: Recording
-    ) -> dict[str, float]:
-        """Return the best of some cohesions over the whole range."""
-        times = recording.signals[_JOINTS[0]].times
-        times = times[(times >= experiment.start) & (times <= experiment.end)]
-        known = {
-            name: _between(times, recording.signals[name])
-            for name in (*_JOINTS, *_RODS)
-            if name in recording.signals
-        }
-        # A signal that does not move says nothing.
-        known = {name: values for name, values in known.items() if np.std(values) > 0.0}
-        if not known:
-            return {'cohesion': machine.soil.cohesion}
-        values = np.stack(list(known.values()), axis=1)
-        data = Measurements(tuple(known), values, times - experiment.start, recording.name)
-        scenario, spread = experiment.scenario, np.std(values, axis=0)
-        return {'cohesion': roughly(_followed(machine), scenario, data, spread)}
-
-
-def _between(times: np.ndarray, signal: Signal) -> np.ndarray:
-    """Return a signal (rows,) at other times, across gaps; 0 where it has no value."""
-    there = np.isfinite(signal.values)
-    if not there.any():
-        return np.zeros(len(times))
-    return np.asarray(np.interp(times, signal.times[there], signal.values[there]))
 
 
 def _followed(machine: ExcavatorParameters) -> ExcavatorParameters:

@@ -103,23 +103,21 @@ def test_recordings_that_are_refused(standard, recording):
         **recording.signals,
         'spool_arm': arm._replace(values=np.full_like(arm.values, np.nan)),
     }
-    for signals, text in ((short, 'dig has 0 s with joints and'), (empty, 'dig lacks spool_arm')):
+    force = signal(arm.times, np.full(arm.times.size, 90.0))
+    for signals, text in (
+        (short, 'dig has 0 s with joints and'),
+        (empty, 'dig lacks spool_arm'),
+        ({**recording.signals, 'force_lk': force}, 'dig: force_lk: a force of 90 N is the larges'),
+    ):
         with pytest.raises(InputError, match=text):
             EXCAVATOR.experiment(standard, recording._replace(signals=signals))
     with pytest.raises(InputError, match="depth = 'terrain', allowed: surface"):
         ExcavatorIdentification('terrain')
-    # They would be clipped to full opening.
-    percent = Recording('logged', {'spool_bucket': signal(np.arange(10.0), np.arange(10.0) * 9)})
-    with pytest.raises(InputError, match=r'spool_bucket in logged is at most 81 1 .* unit right'):
-        check_recordings([percent], EXCAVATOR.signals(standard))
-    for name, factor in (('length_arm', 1e3), ('theta_3', 180.0 / np.pi), ('p_head_boom', 1e5)):
-        shown = recording.signals.get(name, signal(np.arange(10.0), np.full(10, 2.0e3)))
-        other = Recording('logged', {name: shown._replace(values=factor * shown.values)})
+    # Percent of a spool would be clipped to full opening.
+    for name, value in (('spool_bucket', 81.0), ('length_arm', 2e3), ('theta_3', -90.0)):
+        other = Recording('logged', {name: signal(np.arange(10.0), np.full(10, value))})
         with pytest.raises(InputError, match=f'{name} in logged is at most .* unit right'):
             check_recordings([other], EXCAVATOR.signals(standard))
-    bar = {
-        n: s._replace(values=s.values / (1e5 if n.startswith('p_') else 1.0))
-        for n, s in recording.signals.items()
-    }
+    bar = {n: s._replace(values=1e-5 * s.values) for n, s in recording.signals.items()}
     with pytest.raises(InputError, match=r'dig: no pressure is above .* is their unit right'):
         EXCAVATOR.experiment(standard, recording._replace(signals=bar))

@@ -1,8 +1,7 @@
 """
-What the harvester offers to identification, see :mod:`longreach_identification.machine`.
+What the harvester offers to identification: a run from rest by the recorded spools.
 
-A recording has the positions of the spools, by which the harvester is simulated from rest. A
-valve's coefficients are C_R(u) = C_R / s(u)^2, of which C_R is identified; its table of openings
+A valve's coefficients are C_R(u) = C_R / s(u)^2, of which C_R is identified; its table of openings
 s(u) stays that of the file. Pressures at the start are those of the scenario's defaults.
 """
 

@@ -44,10 +44,8 @@ def read_recording(
     """
     Read a recording from a bag; events and conditions replace what the topic ``load`` tells.
 
-    Without a namespace of the machine it may be any. Each signal has the stamps of its own
-    messages [s], those of a calendar relative to the first. Entries of lists with a status other
-    than 0, such as lost markers, are left out. InputError for a bag without signals of the
-    machine, or with a topic in several namespaces.
+    Stamps of a calendar are relative to the first. Entries with a status other than 0, such as
+    lost markers, are left out. InputError without signals, or with a topic in several namespaces.
     """
     known = {source.topic for signal in signals for source in signal.sources}
     topics = _topics(bag, {*known, _LOAD}, namespace)

@@ -1,9 +1,4 @@
-"""
-Identify the parameters of a machine from recordings, with standard errors.
-
-Poses at rest give masses and gauges, motion after the release of a load gives stiffness and
-damping (Henikl 2015, section 4.3). The result is a file of the machine.
-"""
+"""Command ``longreach identify``: parameters of a machine from recordings, and plans."""
 
 from __future__ import annotations
 
@@ -213,7 +208,7 @@ def _profiles(
     for name in arguments.profile:
         # What was identified before, in minutes, is not lost.
         try:
-            one = profile(
+            values, increase = profile(
                 found.dynamics.problem,
                 found.dynamics.estimate,
                 name,
@@ -226,7 +221,7 @@ def _profiles(
         except KeyboardInterrupt:
             failed.append(f'interrupted: no profile of {name} and those after it')
             break
-        profiles[name] = {'values': one.values.tolist(), 'increase': one.increase.tolist()}
+        profiles[name] = {'values': values.tolist(), 'increase': increase.tolist()}
     return {'profiles': profiles}, failed
 
 

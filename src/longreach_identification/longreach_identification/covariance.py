@@ -5,18 +5,13 @@ With J the derivatives of the weighted residuals, Gamma their covariance and C t
 
     H^-1 (J^T Gamma J + C^-1) H^-1,   H = J^T J + C^-1.
 
-Residuals of recordings are correlated in time, and Gamma = 1 would promise too much. It is the
-covariance of an autoregressive model of each signal's residuals (Burg's method, order by Akaike's
-criterion), and J^T Gamma J is computed from its spectrum by the fast Fourier transform (Ljung,
-"System identification", 1999, section 9.4, has the same covariance for output errors with coloured
-noise). The rows of a signal are taken as equally spaced. Of signals with few rows, such as those
-of poses at rest, the rows are independent, and correlated with those of other signals at the same
-time.
-
-What is known before and not estimated, such as dimensions, counts in the errors of all that is:
+Gamma is the covariance of an autoregressive model of each signal's residuals (Ljung, "System
+identification", 1999, section 9.4), whose rows are taken as equally spaced. Of signals with few
+rows, such as poses at rest, rows are independent, and correlated with those of other signals at
+the same time. What is known before and not estimated, such as dimensions, counts in all errors:
 with the unknowns p, the considered parameters g, their joint prior covariance C, the information W
-of the marginal prior of p, and A = [W, -J_p^T J_g], the term C^-1 above becomes A C A^T (Schmidt's
-consider filter).
+of the marginal prior of p, and A = [W, -J_p^T J_g], the term C^-1 in the middle becomes A C A^T
+(Schmidt's consider filter).
 """
 
 from __future__ import annotations
@@ -171,9 +166,8 @@ def inverse_of(weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """
     Return inverse, weakest direction and condition number of the information J^T J.
 
-    J (rows, unknowns), with the rows of the prior, is first scaled to columns of length 1, and not
-    squared: data may be more exact than a prior by many powers of ten. Unknowns that take part in
-    a direction without information have infinite variances; the rest is inverted without it.
+    J, with the prior's rows, is not squared: data may be more exact than a prior by many powers of
+    ten. Unknowns in a direction without information have infinite variances.
     """
     scale = np.linalg.norm(weighted, axis=0)
     safe = np.where(scale == 0.0, 1.0, scale)
@@ -200,12 +194,7 @@ def weak_spread(information: np.ndarray, sizes: np.ndarray) -> tuple[float, np.n
 
 
 def autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
-    """
-    Return coefficients and innovation variance of an autoregressive model, by Burg's method.
-
-    The model is r_t + a_1 r_(t-1) + .. = e_t; its order is that with the smallest value of
-    Akaike's criterion.
-    """
+    """Return a of r_t + a_1 r_(t-1) + .. = e_t and the variance of e (Burg, Akaike)."""
     n = residuals.size
     variance = max(float(residuals @ residuals) / n, 1e-300)
     # What is left of a signal without noise is rounding.

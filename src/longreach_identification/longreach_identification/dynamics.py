@@ -1,16 +1,11 @@
 """
 Parameters from the motion of a machine: simulation-error least squares over whole recordings.
 
-Each recording is simulated from the rest before its first event (single shooting), and all signals
-in any combination are compared with it. Besides the parameters of the machine there are unknowns
-of single recordings: a constant of each signal, such as the bias of a strain gauge that changes
-with temperature; and by how much the stamps of groups of signals, such as those of cameras, are
-late against the event. Parameters that are known within a deviation, such as dimensions, are
-considered: they are not estimated, but count in the standard errors of all others. What the data
-do not tell keeps the value of the start file, and a warning names it.
-
-Where actuators slip after the event, or residuals are left that are larger than at rest, the
-search goes over growing durations, see :mod:`longreach_identification.growing`.
+Each recording is simulated from the rest before its first event (single shooting). Unknowns of
+single recordings are a constant of each signal, delays of clocks against the event, and the errors
+of the start. Dimensions are considered: not estimated, but counted in all errors. Where actuators
+slip, or residuals are left that are larger than at rest, the search goes over growing durations,
+see :mod:`longreach_identification.growing`.
 """
 
 from __future__ import annotations
@@ -51,9 +46,6 @@ _UNTOLD = 0.7
 _RESEMBLES = 0.3
 # Share of the duration that must be explained where actuators slip, for a result from it alone.
 _ENOUGH = 0.1
-# Multiples of the start of the parameter that decides frequencies, which are 2.5 % apart: the
-# signals of the shortest duration choose one.
-_SCAN = np.geomspace(0.5, 2.0, 29)
 # Delay of stamps that is named [s], and its standard errors; delays that are tried then [s].
 _LATE, _SURELY = 0.05, 5.0
 _DELAYS = np.linspace(-_LATEST, _LATEST, 41)
@@ -173,7 +165,7 @@ def identify(
         if start is not None or identifiable.scanned not in problem.names:
             return problem
         begin = {unknown.name: unknown.start for unknown in problem.unknowns}
-        values = begin[identifiable.scanned] * _SCAN
+        values = begin[identifiable.scanned] * identifiable.scan
         best = best_of(problem, identifiable.scanned, values, **workers)
         begin[identifiable.scanned] = best
         return problem_of(identifiable, machine, recordings, parameters, short, begin)
@@ -337,12 +329,7 @@ def problem_of(
     settings: Settings | None = None,
     start: Mapping[str, float] | None = None,
 ) -> Problem:
-    """
-    Return the problem that :func:`identify` solves; its parameters are explained there.
-
-    ``start`` has values of all unknowns to begin with; by default they come from the machine and
-    the recordings.
-    """
+    """Return what :func:`identify` solves, from a start of all unknowns if there is one."""
     settings = settings or Settings()
     prior, clocks, signals = settings.prior, settings.clocks, settings.signals
     if not recordings:
@@ -374,16 +361,7 @@ def problem_of(
         # The pose may come from signals that are not compared.
         shortened = _cut(recording, experiment, ['*'], settings.duration)
         experiments.append(identifiable.experiment(first, shortened))
-    if start is None:
-        own: dict[str, list[float]] = {}
-        for recording, experiment in zip(recordings, whole, strict=True):
-            for name, value in identifiable.start_values(first, experiment, recording).items():
-                own.setdefault(name, []).append(value)
-        for name, values in own.items():
-            if name in wanted and not (prior and name in prior.names):
-                begin[name] = float(np.median(values))
-    else:
-        begin |= start
+    begin |= start or {}
     unknowns = []
     beliefs: dict[str, tuple[float, float]] = {}
     determined = prior.names if prior else ()
@@ -443,35 +421,27 @@ def problem_of(
 
 
 def _kept(predict: Simulated, found: Estimate) -> tuple[Estimate, Any, list[str]]:
-    """
-    Return an estimate in which what the data do not tell is as in the start file, and its machine.
-
-    The others move along, to the best values for these.
-    """
+    """Return an estimate in which what data do not tell is as in the file, and its machine."""
     start = predict.identifiable.values(predict.machine)
 
     def machine_at(values: np.ndarray) -> Any:
         return predict.machine_with(dict(zip(found.names, values.tolist(), strict=True)))
 
-    untold = np.array(
-        [
-            bool(found.logarithmic[j]) and found.prior_share[j] > _UNTOLD and name in start
-            for j, name in enumerate(found.names)
-        ]
-    )
+    logarithmic = found.logarithmic
+    untold = logarithmic & (found.prior_share > _UNTOLD) & np.isin(found.names, list(start))
     if not untold.any():
         return found, machine_at(found.values), []
     names = [name for name, one in zip(found.names, untold, strict=True) if one]
     wanted = np.array([start[name] for name in names])
-    scale = np.where(found.logarithmic, found.values, 1.0)
-    covariance = found.covariance / np.outer(scale, scale)
-    away = np.log(wanted / found.values[untold])
-    moved = covariance[:, untold] @ np.linalg.solve(covariance[np.ix_(untold, untold)], away)
+    away = found.values[untold] * np.log(wanted / found.values[untold])
+    related = found.covariance[:, untold]
+    moved = related @ np.linalg.solve(related[untold], away)
     # What is considered only stays.
     moved[~np.isfinite(moved) | (found.prior_share == 1.0)] = 0.0
-    logarithmic = found.logarithmic
     values = found.values + moved
-    values[logarithmic] = found.values[logarithmic] * np.exp(moved[logarithmic])
+    values[logarithmic] = found.values[logarithmic] * np.exp(
+        moved[logarithmic] / found.values[logarithmic]
+    )
     values[untold] = wanted
     text = f'the data hardly tell {", ".join(names)}: '
     try:

@@ -6,12 +6,9 @@ The estimate minimises
     sum over all rows of ((measured - predicted(p) - offset) / deviation)^2
     + (p - m)^T C^-1 (p - m),
 
-the second term for a Gaussian prior with mean m and covariance C, such as the result of an earlier
-estimation. An offset is one unknown constant of a signal in a recording. It enters linearly, so
-that it is eliminated: residuals and their derivatives lose their weighted mean.
-
-Standard errors are those of correlated residuals, see :mod:`longreach_identification.covariance`;
-the search is :mod:`longreach_identification.search`. Outliers are given less weight on request.
+the second term for a Gaussian prior with mean m and covariance C. An offset is one unknown
+constant of a signal in a recording; it is eliminated: residuals and derivatives lose their
+weighted mean.
 """
 
 from __future__ import annotations
@@ -54,11 +51,9 @@ _DECADES = 10.0
 
 class Unknown(NamedTuple):
     """
-    A number to estimate.
+    A number to estimate; of a ``logarithmic`` one the prior is that of its logarithm.
 
-    The prior of a ``logarithmic`` one is that of its logarithm, which is estimated. A
-    ``considered`` one, which needs a prior, keeps its start, and its error counts in those of the
-    others.
+    A ``considered`` one, which needs a prior, keeps its start, and its error counts in all others.
     """
 
     name: str
@@ -130,10 +125,8 @@ class Estimate(NamedTuple):
     """
     Result of :func:`estimate`.
 
-    ``weakest`` is the combination of unknowns that the data determine worst, relative to the
-    inverse of their sensitivities; or relative to their typical sizes, where the condition is good
-    and one is known poorly; ``prior_share`` the part of the information about each unknown
-    that comes from the prior (1: the data say nothing).
+    ``weakest`` is the combination of unknowns that the data determine worst; ``prior_share`` the
+    part of the information about each that comes from the prior (1: the data say nothing).
     """
 
     names: tuple[str, ...]
@@ -254,16 +247,6 @@ class Estimate(NamedTuple):
         return dict(finite(found))
 
 
-class Profile(NamedTuple):
-    """Profile likelihood of one unknown: the others are estimated anew for each of its values."""
-
-    name: str
-    values: np.ndarray  # (points,)
-    # (points,) Increase of chi-square over its smallest value, corrected for autocorrelation: the
-    # 95 % interval is where it is below 3.84.
-    increase: np.ndarray
-
-
 def estimate(
     problem: Problem,
     *,
@@ -285,8 +268,7 @@ def estimate(
     """
     fit = Search(problem, processes, cluster)
     hidden = None if progress is None else not progress
-    total = iterations * fit.runs_per_iteration
-    with keep_workers(), tqdm(total=total, disable=hidden, unit='run') as bar:
+    with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
         fit.bar = bar
         status = INTERRUPTED
         try:
@@ -314,11 +296,7 @@ def best_of(
     processes: int | None = 1,
     cluster: str | None = None,
 ) -> float:
-    """
-    Return the value of an unknown that explains the signals best, all others at their start.
-
-    Values without a prediction, and outside of the bounds, are left out; the start if all are.
-    """
+    """Return the value of an unknown that explains the signals best, all others at their start."""
     fit = Search(problem, processes, cluster)
     j = problem.names.index(name)
     begin, unknown = fit.outer(fit.best), problem.unknowns[j]
@@ -340,11 +318,11 @@ def profile(
     reach: float = 3.0,
     processes: int | None = 1,
     cluster: str | None = None,
-) -> Profile:
+) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return the profile likelihood of an unknown over ``reach`` standard errors to both sides.
+    Return values over ``reach`` standard errors of an unknown, and the increase of chi-square.
 
-    InputError for an unknown name, and when its standard error is infinite.
+    All others are estimated anew; autocorrelation is considered, so that 95 % have less than 3.84.
     """
     if name not in found.names:
         raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
@@ -374,7 +352,7 @@ def profile(
                 squares[k] = np.sum(fit.weighted(x) ** 2)
     least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
     shown = np.exp(grid) if unknown.logarithmic else grid
-    return Profile(name, shown, (squares - least) / found.inflation[index])
+    return shown, (squares - least) / found.inflation[index]
 
 
 def information_of(
@@ -387,14 +365,11 @@ def information_of(
     """
     Return the information matrix of each recording at the start values, without offsets.
 
-    That of a logarithmic unknown is about its logarithm.
-
-    The prior counts for the unknowns of single recordings only, each in its recording.
+    Of logarithms where these are searched. A prior counts for unknowns of single recordings only.
     """
     fit = Search(problem, processes, cluster)
     hidden = None if progress is None else not progress
-    total = 2 * fit.runs_per_iteration
-    with keep_workers(), tqdm(total=total, disable=hidden, unit='run') as bar:
+    with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
         fit.bar = bar
         fit.first_levels(fit.best)
         # Once more with steps that belong to the standard errors.

@@ -32,7 +32,6 @@ class SignalFit(NamedTuple):
     deviation: float  # of the noise: as given, or as estimated
     validation_rows: int
     validation_rms: float
-    validation_variance_explained: float
 
 
 def fits_of(
@@ -74,7 +73,6 @@ def fits_of(
                 float(np.sqrt(row[3] / row[0])),
                 int(row[4]),
                 float(np.sqrt(row[5] / row[4])),
-                float(1.0 - row[5] / row[6]),
             )
     return fits, predicted
 

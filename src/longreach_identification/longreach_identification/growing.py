@@ -2,14 +2,10 @@
 A search over growing durations, for motions in which actuators stick and slip.
 
 A piston that slips once more or less changes all that follows: over a whole recording the sum of
-squares has many minima. Over the first moments, with one slip or none, it has one. Parameters are
-therefore found over a short duration first, and a longer one begins with them. One that is not
-explained gives way to a duration in between, until hardly more than the next slip is new; then
-more starts are tried: the last solution with changes of the size of its errors, and with other
-damping and friction of single actuators.
-
-Noise is known from the rest before the event. Levels estimated from residuals would excuse what a
-wrong order of slips leaves.
+squares has many minima, over the first moments one. A longer duration begins with the solution of
+a shorter one; one that is not explained gives way to a duration in between, until hardly more than
+the next slip is new; then more starts are drawn. Noise is known from the rest before the event:
+levels estimated from residuals would excuse a wrong order of slips.
 """
 
 from __future__ import annotations
@@ -208,12 +204,11 @@ def grow(
     **workers: Any,
 ) -> Grown:
     """
-    Search over growing durations, as long as all signals are explained.
+    Search over growing durations, while all signals are explained; on Ctrl-C the result so far.
 
     ``problem_at`` returns the problem for a duration [s] and start values, ``events`` are the
-    times of the first event in each recording [s]. A search that ends early may have taken other
-    slips for the true ones on its way: others begin anew, and the one that explains most is
-    taken. On Ctrl-C the result so far is returned.
+    first ones [s]. Where a search ends early others begin anew; the one that explains most is
+    taken.
     """
     searches: list[_Growth] = []
     hidden = None if progress is None else not progress
@@ -242,12 +237,7 @@ def excess(
     events: Sequence[float],
     without: Sequence[str] = (),
 ) -> dict[str, float]:
-    """
-    Return residuals in motion over those at rest, of signals where they are larger.
-
-    ``predicted`` are values by names of recording and signal; recordings in ``without`` are left
-    out.
-    """
+    """Return residuals in motion over those at rest, of signals where they are larger, by name."""
     ratios: dict[str, float] = {}
     for recording, event in zip(problem.recordings, events, strict=True):
         for name, signal in recording.signals.items():

@@ -1,9 +1,6 @@
-"""
-What a machine offers to identification: parameters that can be free, and predicted signals.
+"""What a machine offers to identification, by the entry point ``longreach.identification``."""
 
-A machine's package has a module with an :class:`Identifiable` and names it in the entry-point
-group ``longreach.identification``.
-"""
+# ruff: noqa: ARG002
 
 from __future__ import annotations
 
@@ -124,8 +121,10 @@ class Identifiable(ABC):
     places: Mapping[str, str]  # where the machine's parameters have them, such as bucket.mass
     compared: tuple[str, ...] = ('*',)  # patterns of signals that are predicted; others are inputs
     usual_groups: tuple[str, ...] = ()  # of the parameters found by default; empty: all
-    # Parameter that decides frequencies: its start is chosen from many; empty: none.
+    # Parameter whose start is chosen from multiples of its value, such as one that decides
+    # frequencies, which are 2.5 % apart here; empty: none.
     scanned: str = ''
+    scan: np.ndarray = np.geomspace(0.5, 2.0, 29)
     # Patterns of signals by kind; empty: each signal is a kind of its own.
     signal_kinds: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
@@ -133,7 +132,7 @@ class Identifiable(ABC):
     def load(self, file: str | None) -> Any:
         """Return the parameters in a file, by default the installed one."""
 
-    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:  # noqa: ARG002
+    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
         """Return all parameters that can be free."""
         return self.free
 
@@ -142,11 +141,7 @@ class Identifiable(ABC):
         return {name: float(attrgetter(place)(machine)) for name, place in self.places.items()}
 
     def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
-        """
-        Return the machine with some of them changed; InputError for values out of range.
-
-        Scales are relative to ``machine``, so this is called with the machine of the start file.
-        """
+        """Return the start file's machine with some changed; InputError: out of range."""
         self.check_names(machine, values)
         for name, value in values.items():
             machine = machine.with_value(self.places[name], value)
@@ -158,52 +153,31 @@ class Identifiable(ABC):
 
     @abstractmethod
     def experiment(self, machine: Any, recording: Recording) -> Any:
-        """
-        Return the experiment that a recording shows, with the times ``start`` and ``end`` [s].
-
-        InputError when signals, events or conditions are missing.
-        """
+        """Return what a recording shows, with ``start`` and ``end`` [s]; InputError."""
 
     @abstractmethod
     def predict(
         self, machine: Any, experiment: Any, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """
-        Return what sensors without error would show, for each signal at its times.
+        """Return each signal without error at its times; LongreachError: the simulation fails."""
 
-        LongreachError when the simulation of such a machine fails.
-        """
-
-    def planted(self, start: Any, machine: Any) -> dict[str, float]:  # noqa: ARG002
+    def planted(self, start: Any, machine: Any) -> dict[str, float]:
         """Return the values of another machine, its scales relative to ``start``."""
         return self.values(machine)
 
-    def corrections(self, machine: Any, experiment: Any) -> dict[str, float]:  # noqa: ARG002
-        """
-        Return names and standard deviations of what a recording tells of its start only roughly.
-
-        They become unknowns of that recording, with a mean of 0.
-        """
+    def corrections(self, machine: Any, experiment: Any) -> dict[str, float]:
+        """Return deviations of errors of a recording's start by name; they become unknowns."""
         return {}
 
-    def corrected(self, machine: Any, experiment: Any, values: Mapping[str, float]) -> Any:  # noqa: ARG002
+    def corrected(self, machine: Any, experiment: Any, values: Mapping[str, float]) -> Any:
         """Return the experiment with values of its corrections."""
         return experiment
 
-    def start_values(
-        self,
-        machine: Any,  # noqa: ARG002
-        experiment: Any,  # noqa: ARG002
-        recording: Recording,  # noqa: ARG002
-    ) -> dict[str, float]:
-        """Return values to begin with, from the recording itself; empty: those of the machine."""
-        return {}
-
-    def doubts(self, machine: Any, experiment: Any) -> str:  # noqa: ARG002
+    def doubts(self, machine: Any, experiment: Any) -> str:
         """Return why standard errors of this experiment do not hold; empty: they do."""
         return str(getattr(experiment, 'doubt', ''))
 
-    def derived(self, machine: Any, experiment: Any) -> dict[str, float]:  # noqa: ARG002
+    def derived(self, machine: Any, experiment: Any) -> dict[str, float]:
         """Return quantities of interest that follow from the parameters, by name."""
         return {}
 
@@ -212,19 +186,12 @@ class Identifiable(ABC):
         raise InputError(f'--static: the {self.name} has no statics; give --release')
 
     def possible(
-        self,
-        machine: Any,  # noqa: ARG002
-        poses: Sequence[tuple[float, ...]],  # noqa: ARG002
-        masses: Sequence[float],  # noqa: ARG002
+        self, machine: Any, poses: Sequence[tuple[float, ...]], masses: Sequence[float]
     ) -> dict[str, tuple[Any, Recording]]:
         """Return scenarios to choose from, and exact recordings of them, by name."""
         raise InputError(f'the {self.name} has no experiments to plan, allowed: boom')
 
-    def possible_at_rest(
-        self,
-        machine: Any,  # noqa: ARG002
-        mass: float,  # noqa: ARG002
-    ) -> tuple[list[Any], list[Recording]]:
+    def possible_at_rest(self, machine: Any, mass: float) -> tuple[list[Any], list[Recording]]:
         """Return scenarios of poses at rest with a load [kg], and recordings; empty: none."""
         return [], []
 
@@ -278,7 +245,7 @@ class SpoolIdentification(Identifiable):
     def turned(self, machine: Any, scenario: Any, changes: np.ndarray) -> Any:
         """Return the scenario with changes of the angles at time 0, (joints,) [rad]."""
 
-    def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
+    def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
         """Return the signals, named as columns of runs; spools are its inputs."""
         return tuple(
             MeasuredSignal(
@@ -328,7 +295,7 @@ class SpoolIdentification(Identifiable):
         columns = {name: run.column(name) for name in names}
         return interpolated(times, run.column('time') + experiment.start, columns)
 
-    def corrections(self, machine: Any, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
+    def corrections(self, machine: Any, experiment: SpoolRun) -> dict[str, float]:
         """Return errors of the first joint angles [rad], each of a single noisy sample."""
         return {f'pose_{name}': _POSE for name in self.actuators}
 

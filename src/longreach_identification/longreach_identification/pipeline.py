@@ -1,9 +1,4 @@
-"""
-From recordings to the parameters of a machine: statics first, then motion.
-
-The result of statics, masses and sensitivities of gauges with their covariance, is the prior of
-the estimation from motion, in which all are estimated together.
-"""
+"""From recordings to parameters: poses at rest first, whose result is the prior for the motion."""
 
 from __future__ import annotations
 
@@ -101,9 +96,8 @@ def identify_machine(
     """
     Identify parameters, by names or groups, from poses at rest and motion after events.
 
-    ``signals`` are patterns, by default those that the machine names, ``shortest`` is the shortest
-    stretch at rest [s]; the next ones are those of
-    :class:`longreach_identification.dynamics.Settings`, ``workers`` those of ``identify``.
+    ``shortest`` is the shortest stretch at rest [s]; others are those of ``dynamics.Settings``,
+    and of ``identify``.
     """
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')

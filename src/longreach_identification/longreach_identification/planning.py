@@ -1,16 +1,11 @@
 """
 Which experiments determine parameters best.
 
-Each possible release is a recording as exact sensors would make it, with the deviations of the
-real ones. Its information about the parameters is J^T J, with the derivatives J of its signals in
-units of their noise, less what its own unknowns take: constants of signals, delays of clocks and
-errors of the start (the Schur complement of the information matrix). Poses at rest are simulated
-and identified; their information is the inverse of the covariance, less what was known before.
-Experiments are chosen one after the other, each the one that together with those before it gives
-the smallest volume of the confidence region (D-optimality).
-
-Standard errors are those that an identification states: dimensions are known within a deviation,
-which no repetition makes smaller, and a model is not better than a share of each parameter.
+The information of a release is J^T J of its signals in units of their noise, less what its own
+unknowns take (the Schur complement); that of poses at rest, which are simulated and identified,
+the inverse of the covariance, less what was known before. Experiments are chosen one after the
+other, each the one that with those before it gives the smallest volume of the confidence region.
+Errors are those that an identification states.
 """
 
 from __future__ import annotations
@@ -62,9 +57,8 @@ def plan(
     """
     Choose ``count`` of the possible experiments.
 
-    ``recordings`` are possible releases, with the deviations of all signals, ``at_rest`` possible
-    experiments with poses at rest by name; with ``repeats`` one may be chosen again. The others
-    are those of :func:`longreach_identification.dynamics.identify`.
+    ``recordings`` are releases with deviations of all signals, ``at_rest`` experiments with poses
+    at rest by name; with ``repeats`` one may be chosen again.
     """
     at_rest = at_rest or {}
     every = [*at_rest, *(recording.name for recording in recordings)]
@@ -157,12 +151,7 @@ class _Common:
         return matrix
 
     def spread(self, information: np.ndarray) -> np.ndarray:
-        """
-        Return the covariance of the parameters, the floor included.
-
-        As of an identification: poses at rest tell dimensions, too, motion considers them only;
-        see :mod:`longreach_identification.covariance`.
-        """
+        """Return the covariance; poses at rest tell dimensions, motion considers them."""
         at_rest, motion = information
         free, considered = self.free, self.considered
         order = np.concatenate([free, considered])

@@ -1,10 +1,4 @@
-"""
-Recordings of a machine: signals from CSV files, and checks of any recording.
-
-A CSV file has a column ``time`` [s] and columns with the names of the machine's signals, in SI
-units; for files of a data logger, a column map says which column is which signal, and in which
-unit. Recordings in ROS 2 bags are read by :mod:`longreach_identification.bag_files`.
-"""
+"""Recordings of a machine: signals from CSV files, and checks of any recording."""
 
 from __future__ import annotations
 
@@ -173,8 +167,7 @@ def require(
     """
     Return the patterns of needed signals; InputError says which are missing and what would help.
 
-    Each entry of ``needed`` is a list of alternatives, patterns such as ``piston_*``: of at least
-    one all of the machine's signals must be there.
+    Of one of each entry's alternatives all of the machine's signals must be there.
     """
     found = []
     for alternatives in needed:
@@ -212,8 +205,8 @@ def check_recordings(recordings: Sequence[Recording], signals: Sequence[Measured
     """
     Raise InputError for what no recording of a machine may have.
 
-    That is a signal without finite values, of a wrong unit, with a clock that stands or jumps
-    back, and two recordings with the same values, or the same at all times that both have.
+    A wrong unit, no finite value, a clock that stands or jumps back, the same values in two
+    recordings.
     """
     known = {entry.name: entry for entry in signals}
     for recording in recordings:

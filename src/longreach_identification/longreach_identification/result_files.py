@@ -1,10 +1,4 @@
-"""
-Results of ``longreach identify``: the machine's file, text, and the report.
-
-The report is one HTML file without references to others. Its figures show, for each recording,
-measured signals beside the model's, before and after, and the residuals: after Henikl 2015,
-figures 12 to 14.
-"""
+"""Results of ``longreach identify``: the machine's file, text, and the report in one HTML file."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """
 The search for the smallest sum of squares: predictions, derivatives, weights and steps.
 
-Positive parameters that data may hardly tell are searched as logarithms. Predictions with stick
-and slip have jumps: a small change decides whether a piston slips once more. Derivatives are
-differences with steps of a hundredth of a standard error; where those to both sides do not agree,
-one contains a jump, and the smaller one is taken.
+Predictions with stick and slip have jumps. Derivatives are differences with steps of a hundredth
+of a standard error; where those to both sides do not agree, one contains a jump, and the smaller
+one is taken.
 """
 
 from __future__ import annotations
@@ -52,21 +51,11 @@ class Block(NamedTuple):
     offset: bool
 
 
-class _Job(NamedTuple):
-    """A prediction of one recording."""
-
-    predict: Predict
-    recording: int
-    values: dict[str, float]
-
-
-def _run(job: _Job) -> dict[str, np.ndarray] | str:
-    """Return the predicted signals, or the message of a LongreachError."""
+def _run(job: tuple[Predict, int, dict[str, float]]) -> dict[str, np.ndarray] | str:
+    """Return the predicted signals of a recording, or the message of a LongreachError."""
+    predict, recording, values = job
     try:
-        return {
-            name: np.asarray(values, dtype=float)
-            for name, values in job.predict(job.recording, job.values).items()
-        }
+        return {n: np.asarray(v, dtype=float) for n, v in predict(recording, values).items()}
     except LongreachError as error:
         return str(error)
 
@@ -114,14 +103,6 @@ class Search:
             errors = np.sqrt(np.diag(self.prior_covariance))[len(used) :]
             self.steps[self.considered] = _STEP_SHARE * errors
 
-    @property
-    def runs_per_iteration(self) -> int:
-        """Return the number of predictions for a step and its derivatives."""
-        count = len(self.problem.recordings)
-        return count + sum(
-            2 * (count if self.unknowns[j].recording is None else 1) for j in self.free
-        )
-
     def outer(self, x: np.ndarray) -> np.ndarray:
         """Return the unknowns from the numbers that the search changes."""
         # Not np.where, which would also take the exponential of numbers in Pa.
@@ -144,7 +125,7 @@ class Search:
         for k, (point, only) in enumerate(zip(points, which, strict=True)):
             values = dict(zip(problem.names, self.outer(point).tolist(), strict=True))
             for number in range(len(problem.recordings)) if only is None else [only]:
-                jobs.append(_Job(problem.predict, number, values))
+                jobs.append((problem.predict, number, values))
                 owners.append(k)
         outcomes = run_jobs(
             _run,
@@ -161,7 +142,7 @@ class Search:
                 self.reason, found[k] = outcome, None
                 continue
             for b, block in enumerate(self.blocks):
-                if block.recording == job.recording and found[k] is not None:
+                if block.recording == job[1] and found[k] is not None:
                     found[k][b] = self._of_block(block, outcome)
         return found
 

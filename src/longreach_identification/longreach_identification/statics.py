@@ -1,17 +1,12 @@
 """
 Parameters from poses at rest: weighted least squares over all poses together.
 
-Where an actuator stops, a force of up to its static friction is left, as a rule with the sign of
-the last motion. Its mean is unknown; its scatter from pose to pose, and not that of the sensors,
-is the variance of the residuals: a longer recording of the same poses does not reduce it, more
-poses do. Poses from one direction only cannot tell friction from weight, which is an error.
-
-Constant errors of sensors, drifts of gauges, dimensions and the payload are unknowns with a prior.
-All poses share them, so that they do not average out either; without them the standard errors
-would be too small. What a prior contradicts is named in a warning. Quantities of one pose share
-its errors, such as the rounding of an encoder: their correlation over all poses is a part of the
-standard errors. Predictions are linearised, and the estimate is repeated from where it led to
-until it stays.
+The force left where an actuator stops has an unknown mean, with the sign of the last motion; its
+scatter from pose to pose, and not the noise of sensors, is the variance of the residuals. Poses
+from one direction only cannot tell friction from weight, which is an error. Constant errors of
+sensors, drifts of gauges, dimensions and the payload are unknowns with a prior, which all poses
+share; what contradicts a prior is named. Predictions are linearised, and the estimate is repeated
+from where it led to until it stays.
 """
 
 from __future__ import annotations
@@ -113,11 +108,9 @@ class StaticResult:
     """
     Result of :func:`identify_statics`.
 
-    The estimate has parameters, biases and drifts of gauges by recording, and nuisances.
-    ``before`` are predictions of the start file by names of recording and quantity, ``residuals``
-    measured less predicted values (poses,), NaN where they are not used. ``sensitivity`` is the
-    relative change of each parameter when a dimension or the payload is wrong by 1 % (a position
-    by 10 mm) and taken as exact.
+    ``before`` are predictions of the start file by recording and quantity, ``residuals`` (poses,)
+    NaN where not used. ``sensitivity``: relative changes for a dimension or payload wrong by 1 %
+    (10 mm).
     """
 
     estimate: Estimate
@@ -500,12 +493,7 @@ def _sensitivity(
     free: Sequence[str],
     known: Sequence[Nuisance],
 ) -> dict[str, dict[str, float]]:
-    """
-    Return by how much each parameter changes, relative to it, for 0.01 of each dimension.
-
-    The dimension is wrong by that much, and taken as exact as all others are. ``slopes`` are those
-    of :class:`_Linear`, ``rows`` (quantities, poses) the used ones.
-    """
+    """Return by how much each parameter changes, relative to it, for 0.01 of each dimension."""
     deviations = {nuisance.name: nuisance.deviation for nuisance in known}
     exact = [
         n.name

@@ -1,17 +1,10 @@
 """
 Stretches of a recording in which the machine stands still, and means of its signals in them.
 
-A machine never stands perfectly still: noise, quantisation, and vibrations of a few tenths of a
-hertz that fade for a long time. A motion, such as the position of a piston, is still at a time t
-if its means over the windows before and after t differ by less than a limit times the window's
-length. A window of about one period of the slowest vibration averages over it. The window before t
-has to be free of motion, so that a stretch begins one window after the motion ends.
-
-Means are weighted by sin^2 over the stretch (Hann), which suppresses vibrations much better than
-equal weights. Their standard errors are those of an autoregressive process fitted to the values
-(see :mod:`longreach_identification.estimation`): a vibration is correlated over many rows, and
-successive half-periods cancel each other. A signal that is constant to within its resolution has
-the error of rounding.
+A motion is still at a time if its means over the windows before and after, of about one period of
+the slowest vibration, differ by less than a limit times the window's length; both have to be free
+of motion. Means are weighted by sin^2 over the stretch (Hann), which suppresses vibrations; their
+errors are those of an autoregressive process, or of rounding where a signal stays on one level.
 """
 
 from __future__ import annotations
@@ -70,8 +63,7 @@ def find_still(
     """
     Find the stretches of at least ``shortest`` [s] in which all motions are still.
 
-    A stretch ends at an event; ``window`` [s] is about one period of the slowest vibration. Lines
-    say which parts of the recording are used, and which are not and why. InputError when the
+    Lines say which parts of the recording are used, and why others are not. InputError when the
     recording is too short, or noise hides the motions.
     """
     if not motions:

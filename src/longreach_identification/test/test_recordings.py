@@ -65,12 +65,6 @@ def test_own_names(tmp_path: Path) -> None:
     assert found.conditions == {'load': 9.0}
 
 
-def test_columns_of_a_larger_machine_are_refused(tmp_path: Path) -> None:
-    file = csv(tmp_path / 'a.csv', 'time,p_head_1,p_head_2', lambda k: f'{k},{k}e5,{k}e5')
-    with pytest.raises(InputError, match=r'a\.csv has p_head_2, of which this machine'):
-        read_csv(file, SIGNALS)
-
-
 def test_column_map(tmp_path: Path) -> None:
     file = csv(tmp_path / 'a.csv', 't;up [bar]: A;s:1', lambda k: f'{10 * k};{k};{"" if k else 4}')
     columns = column_map(['time=t:ms', 'p_head_1=up [bar]: A:barg', 'strain_1=s:1:1e-6'], SIGNALS)
@@ -103,6 +97,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_csv(other, SIGNALS)
     with pytest.raises(InputError, match='column p2 for p_head_1 is missing, found: time'):
         read_csv(other, SIGNALS, column_map(['p_head_1=p2'], SIGNALS))
+    larger = csv(tmp_path / 'b.csv', 'time,p_head_1,p_head_2', lambda k: f'{k},{k}e5,{k}e5')
+    with pytest.raises(InputError, match=r'b\.csv has p_head_2, of which this machine'):
+        read_csv(larger, SIGNALS)
 
 
 # --- bags --------------------------------------------------------------------------------------
@@ -147,11 +144,15 @@ def test_a_bag_with_sensors_truth_and_markers(tmp_path: Path, start: int) -> Non
     np.testing.assert_allclose(tip.deviation, 2e-4)
 
 
-def test_a_name_of_digits_is_no_index(tmp_path: Path) -> None:
+def test_names_that_are_not_in_the_messages(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / 'bag', 'a/b', messages())
+    # A name of digits is no index.
     source = Source('markers', 'estimates.in_plane.x', '0')
     signals = (*SIGNALS, MeasuredSignal('marker_0_x', 'm', (source,)))
-    bag = write_bag(tmp_path / 'bag', 'a/b', messages())
     assert 'marker_0_x' not in read_recording(bag, signals).signals
+    wrong = (MeasuredSignal('p', 'Pa', (Source('hydraulics', 'head_pressure', 'tilt'),)),)
+    with pytest.raises(InputError, match=r'has no tilt, found: other, lift; give the machine'):
+        read_recording(bag, wrong)
 
 
 @pytest.mark.parametrize('again', [5.0, 3.0])
@@ -188,12 +189,6 @@ def test_namespaces(tmp_path: Path) -> None:
     assert len(read_recording(bag, SIGNALS, 'site/two').signals) == 3
     with pytest.raises(InputError, match='no signal of the machine, allowed: a topic that ends'):
         read_recording(bag, SIGNALS, 'site')
-
-
-def test_bags_of_another_machine(tmp_path: Path) -> None:
-    wrong = (MeasuredSignal('p', 'Pa', (Source('hydraulics', 'head_pressure', 'tilt'),)),)
-    with pytest.raises(InputError, match=r'has no tilt, found: other, lift; give the machine'):
-        read_recording(write_bag(tmp_path / 'bag', 'a', messages()), wrong)
 
 
 def test_a_clock_that_jumps_or_stands_in_a_bag(tmp_path: Path) -> None:
