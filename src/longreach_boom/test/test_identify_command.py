@@ -2,10 +2,12 @@
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 
+from longreach_boom import identification
 from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
 from longreach_boom.measured_runs import readings
@@ -93,7 +95,6 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
     assert result['parameters']['youngs_modulus']['start'] == load_boom().youngs_modulus
     assert {'static_force_1', 'static_strain_4'} <= set(result['fit'])
     assert all(f'longreach identify: {text}' in err for text in result['warnings'])
-    # A warning means something.
     assert result['warnings'] == []
     assert 'longreach identify: note: force_1, force_2, force_3, force_4: not used in 2 of' in err
     boom = load_boom(found)
@@ -161,7 +162,9 @@ def test_a_payload_that_is_not_told_is_named(poses, capsys):
 
 
 @pytest.mark.slow
-def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
+def test_a_plan_names_experiments_and_writes_them(monkeypatch, tmp_path, capsys):
+    # Both plans simulate the same poses at rest.
+    monkeypatch.setattr(identification, 'poses_at_rest', cache(identification.poses_at_rest))
     words = ('plan', '--pose=70,-50,-35,-30', '--masses', '5', '--count', '2', '--processes', 1)
     assert run(*words, '--out', tmp_path, '--format', 'json') == 0
     plan = json.loads(capsys.readouterr().out)
