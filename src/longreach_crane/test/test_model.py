@@ -48,11 +48,7 @@ def random_crane(random):
 
 
 def lagrange():
-    """
-    Return a function of the state and m_c, m_l, r, g, d, d_l, k, f, f_d.
-
-    Its values are the state's derivative with the car free and with the car held.
-    """
+    """Return state derivatives, car free and held, of the state and m_c, m_l, r, g, d, d_l, .."""
     names = ('m_c', 'm_l', 'r', 'g', 'd', 'd_l', 'k', 'f', 'f_d')
     m_c, m_l, r, g, d, d_l, k, f, f_d = (casadi.SX.sym(name) for name in names)
     motor = casadi.SX.sym('motor')

@@ -196,11 +196,7 @@ CHOICES = ('bc', OUTPUTS, ('corrected', 'as_printed'), BRAKES)
 
 
 def half():
-    """
-    Return half of the variants, in which any choices of three meet.
-
-    A viscous brake is stiff: after the emergency of Task C it takes very many steps.
-    """
+    """Return half of the variants, in which any choices of three meet, as some take long."""
     return [
         pytest.param(*one, marks=pytest.mark.slow if {'c', 'viscous'} <= set(one) else [])
         for one in itertools.product(*CHOICES)

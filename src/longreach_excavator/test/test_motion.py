@@ -61,12 +61,7 @@ def seen_of(machine: Excavator, states: np.ndarray, forces: np.ndarray) -> dict[
 def links_of(
     excavator: ExcavatorParameters, states: np.ndarray, alpha: np.ndarray
 ) -> tuple[SimpleNamespace, ...]:
-    """
-    Return the links' motion from joint accelerations (rows, 3), complex (rows,).
-
-    Joint and centre of gravity, direction of the link, what accelerates it: mass times
-    acceleration less gravity [N], and moment about the centre of gravity [N m].
-    """
+    """Return joint, centre, direction, force m (a - g) and moment of links, complex (rows,)."""
     angle, rate = (np.cumsum(states[:, a:b], axis=1) for a, b in ((0, RATE), (RATE, HEAD)))
     spin = 1j * np.cumsum(alpha, axis=1) - rate**2
     place, moving, found = np.zeros(len(states), complex), 0j, []

@@ -53,12 +53,7 @@ def side(one: Any, two: Any, angle: Any) -> Any:
 
 
 class Lagrange:
-    """
-    An excavator as a CasADi function.
-
-    Its state is that of the machine, but for the amounts of oil [m^3 without pressure] where that
-    has pressures.
-    """
+    """An excavator as a CasADi function, with amounts of oil [m^3] in place of pressures."""
 
     def __init__(
         self, excavator: ExcavatorParameters, surface: float, joint: float = math.nan

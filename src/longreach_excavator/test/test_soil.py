@@ -82,11 +82,7 @@ def test_resistance_of_arrays_is_the_compiled_one(law):
 
 
 def wedge_force(tool: EarthmovingParameters, beta: float, depth: float, cohesion: float) -> float:
-    """
-    Return the blade's force per width on a wedge that slides, from its sides and their forces.
-
-    Written with points and normals, so that it shares no formula with the library.
-    """
+    """Return the blade's force per width on a wedge, by points and normals, not by formulas."""
     rake = math.radians(tool.rake_angle_deg)
     internal = math.radians(tool.internal_friction_deg)
     friction = math.radians(tool.blade_friction_deg)
