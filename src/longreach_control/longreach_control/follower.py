@@ -27,6 +27,8 @@ from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
 _MOVED, _STILL = 0.15, 2.0
 # A boom that stands has no faster joint [rad/s].
 _STANDING = math.radians(0.3)
+# A boom whose pistons seem to be so many times faster than they can was put elsewhere.
+_JUMPED = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +51,14 @@ class DampingFollower(BoomFollower):
         """Return the memory before the first cycle: there is no controller yet."""
         return None
 
-    def renewed(self, memory: Any, start: Reference) -> Any:  # noqa: ARG002
+    def renewed(self, memory: Any, start: Reference) -> Any:
         """Return the controller that goes on, or None, to make one in the next cycle."""
-        return None if memory is None else memory.renewed()
+        if memory is None:
+            return None
+        _, (arms,) = pistons_and_arms(memory.plant.actuators.linkage, start.angles[None])
+        fastest = np.abs(arms * start.rates).max()
+        has_jumped = fastest > _JUMPED * self.machine.controller.maximum_velocity
+        return None if has_jumped else memory.renewed()
 
     def control(
         self, memory: Any, measured: Measurement, reference: Reference

@@ -179,6 +179,10 @@ def test_a_joint_at_its_end_is_controlled(kind: type[DampingFollower]) -> None:
     for beyond in (1e-8, 0.01):
         state, _ = follower.answer(None, 0.0, Measurement(end + beyond * first, *readings))
         np.testing.assert_array_equal(state.memory.situation.angles, end)
+    # As by a reset of the state.
+    state, _ = follower.answer(state, 0.01, Measurement(elsewhere := end - 0.2 * first, *readings))
+    is_new = np.array_equal(state.memory.situation.angles, elsewhere)
+    assert is_new == (kind is DampingFollower)
     with pytest.raises(InputError, match=r'angle of joint beam_1 = 104\.485 deg'):
         follower.answer(None, 0.0, Measurement(end + 0.1 * first, *readings))
 
