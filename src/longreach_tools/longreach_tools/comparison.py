@@ -25,12 +25,7 @@ def report_run(
     more: Mapping[str, Any] | None = None,
     text: str = '',
 ) -> int:
-    """
-    Write the requested CSV file and figure of a run, print its summary, return the exit code.
-
-    ``more`` are JSON entries before the summary, ``text`` is printed in place of its table. Of a
-    failed run the rows before the failure are written; the exit code is then 1.
-    """
+    """Write CSV and figure of a run, print ``more`` and summary or ``text``; return exit code."""
     if arguments.csv is not None:
         write_csv(arguments.csv, run.columns.names, run.table)
     if draw is not None and arguments.plot is not None:
@@ -52,11 +47,9 @@ def report_comparison(
     what: str = 'sample',
 ) -> int:
     """
-    Print the differences between a recording and the library's run, and return the exit code.
+    Print the differences between a recording and the library's run; return 0 if it is this run.
 
-    It is 0 when all differences are at most ``SAME`` and no row is missing, otherwise 1; then
-    ``advice`` is printed. ``what`` is the term for a row. A run of the library that failed is
-    compared up to there, and the exit code is 1.
+    Otherwise, and where the library's run failed, 1; ``advice`` is printed. ``what``: a row.
     """
     if not len(expected.table):
         expected.check()

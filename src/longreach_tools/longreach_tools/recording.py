@@ -38,12 +38,7 @@ def read_run(
 def read_columns(
     bag: str | Path, namespace: str, columns: Sequence[Column], machine: str
 ) -> np.ndarray:
-    """
-    Return a table (rows, columns) of a machine's columns from a recording.
-
-    The first column is time [s]; all others have a source. Rows are the samples with messages on
-    all their topics, paired by stamp. InputError when the bag has no run of this machine.
-    """
+    """Return a table of columns, first time [s], at stamps of all topics; InputError: none."""
     wanted = [signal for column in columns[1:] for signal in signals_of(column, namespace)]
     recording = read_signals(bag, list(dict.fromkeys(wanted)))
     for note in recording.notes:

@@ -20,12 +20,10 @@ _NAMED, _COLUMNS = 9, 5
 def draw_run(
     spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any], library: Run[Any] | None = None
 ) -> None:
-    """
-    Draw panels and lanes over time, above them what the machine itself draws of a run.
-
-    Of a recording also the curves of the ``library``, dotted.
-    """
-    panels = [panel for panel in spec.panels if _is_shown(panel, run)]
+    """Draw panels and lanes below what the machine itself draws; the ``library``'s dotted."""
+    names = {one: [c.name for c, _ in curves_of(one, run.columns)] for one in spec.panels}
+    # Not zeros of an optional one.
+    panels = [p for p, have in names.items() if have and (not p.optional or run.stack(have).any())]
     above = 2.2 if spec.figures else 0.0
     rows = len(panels) + bool(spec.lanes)
     size = (9.0, 1.8 * rows + 1.6 * above)
@@ -49,12 +47,6 @@ def draw_run(
                 axis.axvline(event.time, color='0.75', linewidth=0.8, zorder=0)
         axes[-1].set_xlabel('time [s]')
         axes[-1].set_xlim(time[0], time[-1])
-
-
-def _is_shown(panel: Panel, run: Run[Any]) -> bool:
-    """Return whether a run has curves of a panel, and not only zeros of an optional one."""
-    names = [column.name for column, _ in curves_of(panel, run.columns)]
-    return bool(names) and (not panel.optional or bool(run.stack(names).any()))
 
 
 def _draw_panel(axis: Any, panel: Panel, run: Run[Any], library: Run[Any] | None) -> None:

@@ -289,9 +289,9 @@ def restarts(stamps: np.ndarray, begin: int) -> np.ndarray:
 
 def never_set(stamps: np.ndarray, clock: np.ndarray) -> np.ndarray:
     """
-    Return which stamps [ns] were never set, such as of messages for now: zeros within a run.
+    Return which stamps [ns] were never set: zeros within a run.
 
-    One begins where the ``clock`` [ns] or the stamps after a zero begin, and where stamps return.
+    One begins where ``clock`` [ns] or the stamps after a zero begin, and where stamps return.
     """
     zeros, others = np.flatnonzero(stamps == 0), np.flatnonzero(stamps)
     values = np.concatenate(([0], stamps[others], [0]))

@@ -177,10 +177,9 @@ def lines_of(
     chart: Chart, worlds: Sequence[World], window: float, most: int = _MOST_POINTS
 ) -> tuple[np.ndarray, ...]:
     """
-    Return times of the last ``window`` [s], and the values of a chart's signals, or NaN.
+    Return times of the last ``window`` [s], and a chart's values, or NaN; last, 0 to 1 at events.
 
-    Those of a second world follow, moved so that its present is that of the first. The last line
-    goes up from 0 to 1 at each event of the first.
+    Those of a second world follow the first's, moved so that its present is that of the first.
     """
     parts: list[np.ndarray] = []
     ends: list[float] = []

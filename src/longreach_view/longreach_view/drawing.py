@@ -1,9 +1,4 @@
-"""
-Markers of ``visualization_msgs/MarkerArray``, and images, as what a page draws.
-
-Supported are arrows between two points, line strips and lists, triangle lists, cubes, spheres,
-cylinders and texts. Coordinates are in the frame of the markers [m], colours are 0 to 255.
-"""
+"""Markers of MarkerArrays, in their frames [m], and images, as what a page draws (0 to 255)."""
 
 from __future__ import annotations
 
@@ -22,11 +17,7 @@ _WIDEST = 960
 
 
 class Drawing:
-    """
-    The markers of a topic that are shown: later messages add, replace and delete them.
-
-    ``version`` changes with them.
-    """
+    """The markers of a topic that are shown; ``version`` changes with them."""
 
     def __init__(self) -> None:
         self._markers: dict[tuple[str, int], Marker] = {}
@@ -113,10 +104,9 @@ def bytes_of(colors: np.ndarray) -> np.ndarray:
 
 def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return two right-angled triangles for each triangle (N, 3, 3): copies of one, scaled and moved.
+    Return two right-angled triangles for each (N, 3, 3): copies of one that only need be moved.
 
-    Positions (2 N, 3), rotations (2 N, 4) and scales (2 N, 3) of copies of the triangle with the
-    corners (0, 0, 0), (1, 0, 0) and (0, 1, 0), which move on a page without new meshes.
+    Positions (2 N, 3), rotations (2 N, 4) and scales (2 N, 3) of (0, 0, 0), (1, 0, 0), (0, 1, 0).
     """
     # The altitude on the longest side divides it.
     sides = np.linalg.norm(np.roll(triangles, -1, axis=1) - triangles, axis=2)

@@ -13,6 +13,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_tools.fields import numeric_fields
 from longreach_tools.output import writing
+from longreach_tools.plot._html import HTML
 from longreach_view.charts import (
     EVENT,
     WANTED,
@@ -145,14 +146,7 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
         hovermode='x',
         showlegend=True,
     )
-    text: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=True,
-        include_mathjax=False,
-        div_id='figure',
-        config={'displaylogo': False, 'responsive': True},
-    )
-    return text
+    return str(figure.to_html(full_html=False, **HTML))
 
 
 def _legend_lines(names: Sequence[str]) -> int:

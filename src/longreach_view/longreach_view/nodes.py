@@ -58,7 +58,13 @@ class DrawingNodes:
                 # What has no surface cannot be transparent.
                 continue
             elif marker.kind == TEXT:
-                self._show_text(path, marker)
+                node = self._nodes.get(path)
+                if node is None:
+                    node = self._scene.add_label(path, marker.text, anchor='center-center')
+                    self._nodes[path] = node
+                if node.text != marker.text:
+                    node.text = marker.text
+                node.position = marker.position
             elif marker.kind in (CUBE, SPHERE, CYLINDER):
                 self._show_body(path, marker)
             elif marker.kind != ARROW or len(marker.points) == 2:
@@ -97,16 +103,6 @@ class DrawingNodes:
             cast_shadow=False,
             receive_shadow=False,
         )
-
-    def _show_text(self, path: str, marker: Marker) -> None:
-        """Show a text."""
-        node = self._nodes.get(path)
-        if node is None:
-            node = self._scene.add_label(path, marker.text, anchor='center-center')
-            self._nodes[path] = node
-        if node.text != marker.text:
-            node.text = marker.text
-        node.position = marker.position
 
     def _show_segments(self, path: str, marker: Marker) -> None:
         """Show lines or an arrow."""

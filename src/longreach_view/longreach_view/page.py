@@ -1,9 +1,4 @@
-"""
-The page: the scene, and beside it state, controls, charts and camera pictures.
-
-All pages of a server show the same. Widgets only put requests into a queue; what they mean is the
-business of the loop that reads it, so that a page cannot disturb it.
-"""
+"""The page: scene, state, controls, charts, pictures; widgets only put requests into a queue."""
 
 from __future__ import annotations
 
@@ -62,12 +57,7 @@ _ALARM = (
 
 
 class Control(NamedTuple):
-    """
-    A control of one machine.
-
-    ``kind`` is ``button``, ``slider``, ``number`` (sent by a button of the same label) or
-    ``valve`` (a slider that springs back to 0).
-    """
+    """A control of one machine; its kind is button, slider, number (with a button) or valve."""
 
     name: str
     label: str
@@ -94,11 +84,9 @@ class Replay(NamedTuple):
 
 class Page:
     """
-    The page of a server.
+    The page of a server; ``length`` [s] and ``begin`` are those of a replay, 0: live.
 
-    ``length`` is that of a replay [s], 0: live; ``begin`` is the time at its beginning.
-    ``scenarios`` are the choices for a restart of the machine that was launched, empty: none was;
-    ``numbers`` are further arguments of a restart.
+    ``scenarios`` and ``numbers`` are the arguments of a restart of what was launched.
     """
 
     def __init__(
@@ -287,19 +275,6 @@ class Page:
         self._left_out = len(charts) - len(first)
         return [chart for chart in charts if chart in first]
 
-    def _set_charts(self, charts: list[Chart], world: World) -> None:
-        """Show these charts."""
-        self._charts = charts
-        for _, plot in self._plots:
-            self._discard(plot)
-        # Kept from here on.
-        for known in (world, self._ghost):
-            if known is not None:
-                known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
-        with self._charts_tab:
-            self._plots = [(c, self._add_plot(c, self._lines(c, world))) for c in charts]
-        self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
-
     def _discard(self, widget: Any) -> None:
         """Hide a widget, and remove it later: a page may still have an update of it to apply."""
         widget.visible = False
@@ -434,7 +409,16 @@ class Page:
             self._made_of = made_of
             charts = self._wanted(world, signals)
             if charts != self._charts:
-                self._set_charts(charts, world)
+                self._charts = charts
+                for _, plot in self._plots:
+                    self._discard(plot)
+                # Kept from here on.
+                for known in (world, ghost):
+                    if known is not None:
+                        known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
+                with self._charts_tab:
+                    self._plots = [(c, self._add_plot(c, self._lines(c, world))) for c in charts]
+                self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
         for chart, plot in self._plots:
             lines = self._lines(chart, world)
             if all(map(partial(np.array_equal, equal_nan=True), lines, plot.data)):

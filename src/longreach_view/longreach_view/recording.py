@@ -35,11 +35,9 @@ _PROMPT = 0.95
 
 class Recording:
     """
-    The messages of a recording, in memory, in the order of time; pictures stay in the file.
+    The messages of a recording in the order of time; pictures stay in the file.
 
-    Times are the stamps of machines, and between them in proportion to the bag's times, whose
-    clock may run differently. After a reset they go on: what follows is moved behind it. Where
-    machines have clocks of their own, all times are the bag's, from 0 on.
+    Times are the machines' stamps, which go on after a reset; the bag's where stamps are apart.
     """
 
     def __init__(self, path: Path) -> None:

@@ -66,7 +66,7 @@ class _MachineScene:
     """A machine's nodes."""
 
     def __init__(self, scene: Any, path: str, title: str, ghost: bool) -> None:
-        self._scene, self._path, self._title, self._ghost = scene, path, title, ghost
+        self._scene, self._path, self.title, self._ghost = scene, path, title, ghost
         self.frame = scene.add_frame(path, show_axes=False)
         self.robot: Robot | None = None
         self.positions: Mapping[str, float] = {}
@@ -75,7 +75,7 @@ class _MachineScene:
         self.cameras: dict[str, Box] = {}
         # Of the first drawing of each topic: paths, soil, names.
         self._reach: dict[str, Box] = {}
-        self._label: Any = None
+        self.label: Any = None
         self._shapes: list[Any] = []
         # Shapes by link, and the links that are not shown.
         self._of_link: dict[str, list[Any]] = {}
@@ -171,13 +171,13 @@ class _MachineScene:
 
     def _name(self) -> None:
         """Put the machine's name above its room."""
-        if self._label is None and not self._ghost:
-            self._label = self._scene.add_label(
-                f'{self._path}/name', self._title, anchor='bottom-center'
+        if self.label is None and not self._ghost:
+            self.label = self._scene.add_label(
+                f'{self._path}/name', self.title, anchor='bottom-center'
             )
-        if self._label is not None:
+        if self.label is not None:
             low, high = self.bounds
-            self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + _above(self.bounds))
+            self.label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + _above(self.bounds))
 
     def follow(self) -> None:
         """Extend the room to where the robot has moved."""
@@ -223,12 +223,6 @@ class _MachineScene:
             else:
                 half = 0.5 * position
                 node.wxyz = np.array([math.cos(half), *(math.sin(half) * joint.axis)])
-
-    def mark_stale(self, note: str) -> None:
-        """Say beside the machine's name why it is stale; an empty note: it is not."""
-        text = f'{self._title} · {note}' if note else self._title
-        if self._label is not None and self._label.text != text:
-            self._label.text = text
 
     def hide(self, links: frozenset[str]) -> None:
         """Hide the straight shapes of links, without prefix, and show all others."""
@@ -428,7 +422,9 @@ class Scene:
             shown.move(machine.robot, machine.positions)
         if changed:
             self._arrange()
-        shown.mark_stale(note)
+        text = f'{shown.title} · {note}' if note else shown.title
+        if shown.label is not None and shown.label.text != text:
+            shown.label.text = text
         # Before its first sample, as after a jump in a recording, it is not where it was.
         begun = bool(machine.positions) or not shown.placed
         if shown.frame.visible != begun:

@@ -1,17 +1,10 @@
 """
-The web server of a page: viser's, on one address, closed to everybody else.
+The web server of a page: viser's, on one address and port, closed to everybody else.
 
-viser serves the page and its websocket. What it leaves open is closed here:
-
-- it listens on the given address and port only, and never on another port instead;
-- requests must name this host, and come from its own page: other web sites that the browser shows
-  cannot connect;
-- with a token, a page needs it once in its address (``?token=``), and afterwards has it as a
-  cookie, whose name contains the port;
-- the page's policy forbids the browser to load anything from other hosts;
-- of what a page sends, only valid new values of its own widgets are accepted; the rest is
-  dropped, and what is no message at all ends that page's connection;
-- the request for a public address through viser's relay is refused.
+Requests must name this host and come from its own page; with a token a page needs it once in its
+address (``?token=``), afterwards as a cookie. The page's policy forbids the browser to load from
+other hosts. Of what a page sends only valid new values of its own widgets are accepted; what is no
+message ends its connection, and a public address by viser's relay is refused.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,9 +130,8 @@ class LiveSource(Source):
             if types == [_IMAGE] and name not in self._images:
                 self._images.add(name)
                 if name.endswith('/overlay'):
-                    self._node.create_subscription(
-                        Image, name, lambda m, n=name: self._take_image(n, m), qos.LATEST_IMAGES
-                    )
+                    take = partial(self._pictures.__setitem__, name)
+                    self._node.create_subscription(Image, name, take, qos.LATEST_IMAGES)
         self._subscriptions.discover()
         self._subscriptions.follow_publishers()
         self._subscriptions.collect_losses()
@@ -158,14 +158,10 @@ class LiveSource(Source):
             one.node_name == 'view_controls' for one in others
         )
 
-    def _take_image(self, name: str, message: Any) -> None:
-        """Keep the latest picture."""
-        self._pictures[name] = message
-
     def pictures(self) -> dict[str, np.ndarray]:
         """Return new pictures."""
-        new, self._pictures = self._pictures, {}
-        found = {name.lstrip('/'): array_of(message) for name, message in new.items()}
+        found = {name.lstrip('/'): array_of(one) for name, one in self._pictures.items()}
+        self._pictures.clear()
         return {name: picture for name, picture in found.items() if picture is not None}
 
     def notes(self) -> Sequence[str]:
@@ -200,17 +196,12 @@ class LiveSource(Source):
                     begin = min(max(0.0, low), high)
                     found.append(Control(name, 'Set point [m]', 'slider', low, high, begin))
             elif kind == _VALVES:
-                found += self._valves(name, world)
+                spools = f'{name.rpartition("/")[0]}/hydraulics.spool['
+                found += [
+                    Control(f'{name} {one}', f'Valve {one.replace("_", " ")}', 'valve', -1.0, 1.0)
+                    for one in (s[len(spools) : -1] for s in world.signals() if spools in s)
+                ]
         return found
-
-    def _valves(self, topic: str, world: World) -> list[Control]:
-        """Return sliders for valves, by the names of their spools."""
-        prefix = topic.rpartition('/')[0] + '/hydraulics.spool['
-        cylinders = [s[len(prefix) : -1] for s in world.signals() if s.startswith(prefix)]
-        return [
-            Control(f'{topic} {name}', f'Valve {name.replace("_", " ")}', 'valve', -1.0, 1.0)
-            for name in cylinders
-        ]
 
     def handle(self, request: Request, world: World, now: float) -> None:
         """Call a service, send a set point, move a valve, restart."""

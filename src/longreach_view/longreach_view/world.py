@@ -1,11 +1,4 @@
-"""
-What is known of running or recorded machines, from the messages of their topics.
-
-A machine is a namespace with ``joint_states`` or ``robot_description``, or one with estimated
-positions of markers (``longreach_msgs/MarkerEstimates``). Nothing is known of particular machines:
-all of them are recognised by names and types of topics. Messages may be those of rclpy or those
-read from a recording.
-"""
+"""What is known of machines: namespaces with joint states, descriptions, estimates of markers."""
 
 from __future__ import annotations
 
@@ -249,7 +242,10 @@ class World:
         name, _, last = topic.strip('/').rpartition('/')
         kind = sample.typename.rpartition('/')[2]
         if kind == 'Clock':
-            self._take_clock(message, now)
+            time = message.clock.sec + 1e-9 * message.clock.nanosec
+            if time != self.clock:
+                self._clock_moved = now
+            self.clock, self.clock_heard = time, now
             return
         is_machine = last in ('joint_states', 'robot_description') or kind == 'MarkerEstimates'
         if is_machine and name not in self.machines:
@@ -269,13 +265,6 @@ class World:
         elif kind in _ONCE:
             self._waiting.append(sample)
         self._plot(topic, message, sample.stamp, machine)
-
-    def _take_clock(self, message: Any, now: float) -> None:
-        """Follow /clock."""
-        time = message.clock.sec + 1e-9 * message.clock.nanosec
-        if time != self.clock:
-            self._clock_moved = now
-        self.clock, self.clock_heard = time, now
 
     def owner_of(self, signal: str) -> Machine | None:
         """Return the machine to which a signal belongs, or None."""

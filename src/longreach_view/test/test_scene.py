@@ -146,7 +146,7 @@ def test_a_stale_machine_is_said_to_be_so_beside_its_name(scene):
     for note, text in (('', 'boom'), ('stale', 'boom · stale'), ('', 'boom')):
         scene.update(machine('boom', BOOM), note)
         (shown,) = scene._machines.values()
-        assert shown._label.text == text
+        assert shown.label.text == text
 
 
 def test_markers_in_known_and_unknown_frames_are_shown_and_the_unknown_are_named(scene):
@@ -293,7 +293,7 @@ def test_the_name_of_a_high_machine_is_in_the_picture(scene):
     scene.update(machine('crane', CRANE))
     (shown,) = scene._machines.values()
     client = page(scene, 1600, 500)
-    name = shown.frame.position + np.array(shown._label.position)
+    name = shown.frame.position + np.array(shown.label.position)
     _, up = corners(client, (name, name))
     # The text itself is some 20 pixels high.
     assert up.max() + 2.0 * 20.0 / 500.0 < 1.0

@@ -73,10 +73,8 @@ class IntactMcap(McapReader):
     """
     Reads what is intact; ``damage`` says what is left out, '' for nothing.
 
-    Messages are in chunks, or all by themselves, in any order. They are found by the summary if it
-    has a checksum that matches and chunks, otherwise record by record, up to the first that is
-    broken. A damaged chunk is left out as a whole, because nothing says which of its messages are
-    wrong.
+    By a summary that is intact, otherwise record by record up to the first that is broken. A
+    damaged chunk is left out as a whole: nothing says which of its messages are wrong.
     """
 
     damage = checksums = ''

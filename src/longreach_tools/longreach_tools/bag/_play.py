@@ -1,10 +1,4 @@
-"""
-Play a recording: publish its serialised messages in order, at their times.
-
-The times are those of the bag, relative to the start and divided by the rate. The clock ticks at a
-fixed rate of bag time from the start of the playback, and a tick precedes a message of the same
-time; the sequence does not depend on the speed of the playback.
-"""
+"""Play a recording by its bag times; a tick of /clock is before the messages of its time."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""
-Read the messages of a recording as Python objects.
-
-A message is a simple object with the fields of its type; arrays of numbers are numpy arrays. Types
-come from the recording's own definitions, so that an old recording is read as it was meant; only
-where it has none are this machine's used.
-"""
+"""Read messages as Python objects, by a recording's own types, else by this machine's."""
 
 from __future__ import annotations
 

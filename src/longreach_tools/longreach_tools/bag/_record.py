@@ -1,10 +1,4 @@
-"""
-Record topics: subscribe to them as they appear, write serialised messages, count losses.
-
-Messages of different topics are read from their queues topic by topic. Before they are written,
-they are sorted by the middleware's time of publication, so that a cause is before its effect: a
-sensor sample before the command that answers it.
-"""
+"""Record topics as they appear, in the order of publication: a cause is before its effect."""
 
 from __future__ import annotations
 

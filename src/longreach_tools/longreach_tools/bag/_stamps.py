@@ -1,10 +1,7 @@
 """
-Stamps of messages, and detection of lost messages from their intervals.
+Stamps of messages [ns], read from their CDR bytes, and lost messages, from their intervals.
 
-The stamp of a message is that of its first field, if it is a ``std_msgs/Header`` or a
-``builtin_interfaces/Time`` (as in ``rosgraph_msgs/Clock``), or that of the first element if the
-first field is a sequence of stamped messages (as in ``tf2_msgs/TFMessage``). It is then at a fixed
-position of the CDR bytes, and no message needs to be deserialised. Times are integer nanoseconds.
+The stamp is that of the first field: a header, a time, or a sequence of stamped messages.
 """
 
 from __future__ import annotations
@@ -93,16 +90,10 @@ def _read_stamp(in_sequence: bool, data: bytes) -> int | None:
 
 class HeaderClock:
     """
-    Bag times for ``stamps: header``.
+    Bag times for ``stamps: header``; without a stamp messages get the latest, or wait for one.
 
-    A message without a stamp gets the latest stamp seen. Before the first stamp, :meth:`assign`
-    returns None, and the message waits. A zero stamp is the start of a simulation or none at all,
-    such as a command for now: it gets the latest stamp, too, and where simulation time begins, the
-    next stamp shows. Stamps of the wall clock within a simulation are none.
-
-    When simulation time begins anew, bag times go on: they cannot return, because the order of a
-    recording is that of its times. A stamp that returns by less is that of a late message. Of
-    several machines one may begin anew, so a stamp gets the bag time nearest to the latest one.
+    A zero is the start of a simulation or no stamp, as the next ones show. Where simulation time
+    begins anew bag times go on; of several machines a stamp is that nearest to the latest.
     """
 
     def __init__(self) -> None:
@@ -122,8 +113,7 @@ class HeaderClock:
         """
         Return the bag time [ns] of the next message, None if it has to wait.
 
-        ``earliest`` is the bag time of the message before on its topic, ``following`` the stamp
-        behind a topic's first one: near the beginning, that one was its beginning, heard late.
+        ``earliest``: of the message before on its topic; ``following``: stamp behind a first one.
         """
         if stamp == 0:
             self._zero_seen = True
@@ -131,7 +121,9 @@ class HeaderClock:
             begins = self._most < BEGINNING or 2 * (following or self._most) < self._most
             if self._latest is not None and begins:
                 return max(self._shifts[-1], earliest)
-        elif stamp is None or (self._latest is not None and self._is_foreign(stamp)):
+        elif stamp is None or (
+            self._latest is not None and is_wall_clock(stamp) and not is_wall_clock(self._first)
+        ):
             return self._latest
         elif self._latest is None:
             starts_at_zero = self._zero_seen and not is_wall_clock(stamp)
@@ -154,10 +146,6 @@ class HeaderClock:
             self._latest = stamp + shift
             return max(self._latest, earliest)
         return self._latest
-
-    def _is_foreign(self, stamp: int) -> bool:
-        """Return whether a stamp is of the wall clock, and those before of a simulation."""
-        return is_wall_clock(stamp) and not is_wall_clock(self._first)
 
     @property
     def waiting_time(self) -> int | None:

@@ -1,10 +1,4 @@
-"""
-Open and read rosbag2 recordings, based on the library rosbags.
-
-A recording is a directory with ``metadata.yaml`` and its storage files, or one storage file. A
-killed recorder leaves no metadata; then the files are read as far as they are intact. Reading
-never changes a recording. Times are integer nanoseconds.
-"""
+"""Open and read rosbag2 recordings by rosbags, also unclosed ones; reading never changes them."""
 
 from __future__ import annotations
 

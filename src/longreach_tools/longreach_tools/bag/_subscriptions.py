@@ -1,9 +1,7 @@
 """
 Subscriptions of a recorder or a view: find topics, subscribe to them, read their queues.
 
-There is no executor. Queues are deep, and they are read with one direct call for each message,
-many times a second, not once for each message: this takes a few percent of a core at thousands of
-messages per second, and leaves the rest to the recorded processes.
+Without an executor: deep queues that are read many times a second cost a few percent of a core.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """
 Topics: their names, message types and quality of service.
 
-A relative name belongs to a namespace. A type is named ``package/msg/Name``; its definition is
-searched among the standard types of ROS 2 Jazzy in rosbags, then in ``share/<package>/msg`` of
-every prefix in ``AMENT_PREFIX_PATH``. Callers check by the type hash that a publisher uses the
-same definition. DDS discovery does not report kind and depth of a publisher's history: a
-recording stores these as ``unknown``.
+Definitions are those of rosbags, then of ``share/<package>/msg`` in AMENT_PREFIX_PATH. DDS does
+not report kind and depth of a publisher's history: a recording stores these as ``unknown``.
 """
 
 from __future__ import annotations

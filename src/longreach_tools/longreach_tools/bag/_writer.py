@@ -1,9 +1,4 @@
-"""
-Write rosbag2 recordings in mcap (metadata version 9, as in ROS 2 Jazzy), based on rosbags.
-
-Written messages reach the file at each :meth:`BagWriter.flush`, so that a killed recorder loses
-only messages after the last flush: the file then consists of complete chunks.
-"""
+"""Write rosbag2 recordings in mcap (metadata version 9) by rosbags, whole chunks at each flush."""
 
 from __future__ import annotations
 

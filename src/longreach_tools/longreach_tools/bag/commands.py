@@ -165,24 +165,18 @@ def _play(arguments: argparse.Namespace) -> None:
     """Run ``play``."""
     stop = StopSignals()
     from ._play import PlayOptions, play
+    from ._topics import checked_name
 
     values: dict[str, Any] = {
         one.name: getattr(arguments, one.name, one.default) for one in fields(PlayOptions)
     }
-    values['remap'] = dict(_remap(rule) for rule in arguments.remap)
+    rules = [rule.partition(':=') for rule in arguments.remap]
+    if wrong := [''.join(rule) for rule in rules if not all(rule)]:
+        raise InputError(f'remap {wrong[0]!r}; allowed: OLD:=NEW')
+    values['remap'] = {checked_name(old): checked_name(new) for old, _, new in rules}
     options = PlayOptions(**values)
     published = play(arguments.bag, options, stop, say)
     say(f'{published} messages published')
-
-
-def _remap(rule: str) -> tuple[str, str]:
-    """Return the old and the new full name of a rule ``old:=new``."""
-    from ._topics import checked_name
-
-    old, separator, new = rule.partition(':=')
-    if not (old and separator and new):
-        raise InputError(f'remap {rule!r}; allowed: OLD:=NEW')
-    return checked_name(old), checked_name(new)
 
 
 def _info(arguments: argparse.Namespace) -> int:

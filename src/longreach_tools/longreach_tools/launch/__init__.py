@@ -1,8 +1,4 @@
-"""
-Launch files in XML: read, evaluated and run, without ROS 2 launch.
-
-``_file`` reads XML, ``_evaluate`` makes processes of it, which ``_processes`` runs.
-"""
+"""Launch files in XML: read, evaluated and run, without ROS 2 launch."""
 
 from ._evaluate import Argument, survey
 from ._packages import find_launch_file

@@ -1,10 +1,8 @@
 """
-Evaluate a launch file with arguments into the processes to run.
+Evaluate a launch file with arguments into the processes to run; nothing is started or written.
 
-No process is started and no file written here. Scopes are those of ROS 2 Jazzy: a group has its
-own configurations and namespace; an included file shares those of its parent. A node is run as
-``EXECUTABLE args --ros-args -r __node:=NAME -r __ns:=NAMESPACE``, then ``--params-file`` for each
-param, and ``-r`` for each remap. The later one wins for parameters, the earlier one for remaps.
+Scopes are those of ROS 2 Jazzy: a group has its own configurations and namespace, an included
+file shares its parent's. The later parameter wins, of remaps the earlier one.
 """
 
 from __future__ import annotations

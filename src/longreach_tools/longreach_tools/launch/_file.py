@@ -1,13 +1,9 @@
-r"""
+"""
 Read a launch file (XML) into checked elements, and parse the substitutions in their attributes.
 
-Tags, attributes and substitutions are the part of launch_xml and launch_ros of ROS 2 Jazzy that
-Longreach's files use. Each complaint names file and line.
-
-``$(name argument ...)`` may stand anywhere in an attribute. Arguments are separated by one space.
-One with spaces, parentheses or quotes is put in single or double quotes, inside which further
-substitutions are replaced; these have no quotes of their own. A backslash takes the next character
-as it stands, so ``\$(`` is no substitution.
+``$(name argument ...)`` may stand anywhere in an attribute. Arguments are separated by one space;
+those with spaces, parentheses or quotes are in quotes, which do not nest. A backslash takes the
+next character as it stands.
 """
 
 from __future__ import annotations

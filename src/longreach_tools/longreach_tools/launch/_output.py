@@ -1,10 +1,7 @@
 """
-Output of a launch on the screen and in its log directory.
+Output of a launch: each line at once, after its process' name, to the stream it came from.
 
-Lines are bytes; each is written at once, preceded by the name of its process. Standard output of a
-process goes to standard output, its standard error to standard error.
-The attribute ``output`` selects the destination: ``screen``, or ``log`` (launch.log, standard
-error also on the screen).
+The attribute ``output``: ``screen``, or ``log`` (launch.log, standard error also on the screen).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""
-Packages, their files and launch files, found through the ament index.
-
-A package is in the first entry of AMENT_PREFIX_PATH that has
-``share/ament_index/resource_index/packages/NAME``.
-"""
+"""Packages, their files and launch files, found through the ament index of AMENT_PREFIX_PATH."""
 
 from __future__ import annotations
 

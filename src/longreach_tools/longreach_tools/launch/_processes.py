@@ -1,14 +1,10 @@
 """
 Run the processes of a launch: show their output, end them together, return the exit code.
 
-SIGINT, SIGTERM and SIGHUP to the launch begin the shutdown; so does a process with
-``on_exit="shutdown"`` that ends. Shutdown sends SIGINT to each process group, then SIGTERM, then
-SIGKILL. A launch that is itself killed leaves nothing running that ends on SIGINT: the kernel
-sends that to each process (Linux: PR_SET_PDEATHSIG).
-
-The exit code is 0 if every process ended with 0, or on the shutdown's SIGINT or SIGTERM; otherwise
-it is that of the first process that failed, 128 + n for signal n. Of a respawned process only the
-last end counts.
+SIGINT, SIGTERM, SIGHUP or the end of a process with ``on_exit="shutdown"`` begin the shutdown:
+SIGINT to each process group, then SIGTERM, then SIGKILL. Of a launch that is killed the kernel
+sends SIGINT to each process. The exit code is that of the first process that failed, 128 + n for
+signal n; it is no failure to end on the shutdown's SIGINT or SIGTERM.
 """
 
 from __future__ import annotations
@@ -41,10 +37,9 @@ _OF_LOGGER = re.compile(r'^\[\w+\] \[[\d.]+\] \[[^\]]*\]: ')
 
 def run_processes(processes: Sequence[Process], output: Output) -> int:
     """
-    Run processes to their end and return the exit code.
+    Run processes to their end and return the exit code; signals are blocked from then on.
 
-    To be called in the main thread of a program with one thread that ends soon after: SIGINT,
-    SIGTERM and SIGHUP are blocked from then on.
+    To be called in the main thread of a program with one thread that ends soon after.
     """
     with tempfile.TemporaryDirectory(prefix='launch_params_') as directory:
         return asyncio.run(_Supervisor(output, Path(directory)).run(processes))

@@ -14,7 +14,7 @@ import argparse
 import itertools
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
@@ -64,7 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     given = _parse_arguments(arguments.arguments)
     # Before anything is evaluated, as it sets what the processes inherit.
     check_middleware()
-    note = limit_discovery(arguments.on_network or _network(given))
+    try:
+        network = flag(given.get('network', 'false'))
+    except ValueError as error:
+        raise InputError(f'argument network: {error}') from error
+    note = limit_discovery(arguments.on_network or network)
     environment = dict(os.environ)
     if arguments.show_args:
         print(_describe_arguments(path, given, environment))
@@ -96,14 +100,6 @@ def _parse_arguments(words: Sequence[str]) -> dict[str, str]:
             raise InputError(f'argument {word!r}; allowed: name:=value')
         given[name] = value
     return given
-
-
-def _network(given: Mapping[str, str]) -> bool:
-    """Return the value of the argument ``network``, which every launch file has."""
-    try:
-        return flag(given.get('network', 'false'))
-    except ValueError as error:
-        raise InputError(f'argument network: {error}') from error
 
 
 def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str, str]) -> str:

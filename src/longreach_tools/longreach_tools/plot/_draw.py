@@ -36,7 +36,12 @@ def draw(file: Path, picture: Picture) -> None:
             _draw_panel(axis, panel, picture)
         if picture.strips:
             _draw_strips(axes[-1], picture)
-        _draw_marks(axes, picture)
+        for time, text in picture.events:
+            for axis in axes:
+                axis.axvline(time, color='0.75', linewidth=0.8, zorder=0)
+            place = {'xycoords': ('data', 'axes fraction'), 'textcoords': 'offset points'}
+            style = {'fontsize': 'small', 'color': '0.4'}
+            axes[0].annotate(text, (time, 1.0), xytext=(2, 2), **place, **style)
         axes[0].set_title(picture.title, loc='left', fontsize='medium', pad=14.0)
         axes[-1].set_xlabel(picture.time_label)
         axes[0].set_xlim(*picture.limits)
@@ -86,16 +91,6 @@ def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> None:
     axis.plot(curve.time[kept], curve.values[kept], drawstyle=draw_style, **style)
 
 
-def _draw_marks(axes: Sequence[Any], picture: Picture) -> None:
-    """Draw events as lines through all panels, with labels where there is space for them."""
-    for time, text in picture.events:
-        for axis in axes:
-            axis.axvline(time, color='0.75', linewidth=0.8, zorder=0)
-        place = {'xycoords': ('data', 'axes fraction'), 'textcoords': 'offset points'}
-        style = {'fontsize': 'small', 'color': '0.4'}
-        axes[0].annotate(text, (time, 1.0), xytext=(2, 2), **place, **style)
-
-
 def _draw_strips(axis: Any, picture: Picture) -> None:
     """Draw when the brake is closed and the like, one bar for each."""
     strips = picture.strips
@@ -110,11 +105,7 @@ def _draw_strips(axis: Any, picture: Picture) -> None:
 
 
 def write_table(file: Path, picture: Picture) -> None:
-    """
-    Write all samples as CSV: time [s], and for each curve, where it has none, nan.
-
-    Samples of equal times are in rows of their own.
-    """
+    """Write all samples as CSV, nan where a curve has none; of equal times each has a row."""
     columns: list[tuple[str, np.ndarray, np.ndarray]] = []
     for panel in picture.panels:
         for place, curve in enumerate(panel.curves):

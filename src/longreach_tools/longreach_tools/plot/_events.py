@@ -1,8 +1,4 @@
-"""
-Events of a recording: brake, emergency mode, sticking cylinders, changes of a load.
-
-A cylinder sticks while its velocity is exactly zero, which only a model of dry friction gives.
-"""
+"""Events: brake, emergency mode, loads, cylinders that stick (at a velocity of exactly 0)."""
 
 from __future__ import annotations
 

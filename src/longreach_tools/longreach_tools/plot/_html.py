@@ -15,6 +15,13 @@ from longreach_tools.output import writing
 from ._draw import MOST_POINTS
 from ._picture import Curve, Picture, decimate, isolated
 
+# How plotly writes a figure.
+HTML: dict[str, Any] = {
+    'include_plotlyjs': True,
+    'include_mathjax': False,
+    'div_id': 'figure',
+    'config': {'displaylogo': False, 'responsive': True},
+}
 # Heights of a panel, of a bar of a strip, and of margins with the range selector [px].
 _PANEL, _BAR, _MARGIN = 190, 22, 170
 # Size of an isolated sample [px].
@@ -74,14 +81,8 @@ def write_page(file: Path, picture: Picture) -> None:
         legend={'groupclick': 'toggleitem', 'tracegroupgap': 12},
         hovermode='x',
     )
-    text = page.to_html(
-        include_plotlyjs=True,
-        include_mathjax=False,
-        div_id='figure',
-        config={'displaylogo': False, 'responsive': True},
-    )
     with writing(file) as path:
-        path.write_text(text, encoding='utf-8')
+        path.write_text(page.to_html(**HTML), encoding='utf-8')
 
 
 def _without_tex(label: str) -> str:

@@ -1,8 +1,4 @@
-"""
-What a figure shows, before it is drawn: panels of curves over a common time, and events.
-
-The same description is drawn by matplotlib and by plotly, and written as CSV. Times are in s.
-"""
+"""What a figure shows before it is drawn: panels of curves over a common time [s], and events."""
 
 from __future__ import annotations
 
@@ -200,12 +196,7 @@ def decimate(values: np.ndarray, most: int) -> np.ndarray:
 def group(
     signals: Sequence[tuple[Signal, str, bool]],
 ) -> list[tuple[str, list[tuple[int, str]]]]:
-    """
-    Return which signals share a panel: its label, and place and label of each of its signals.
-
-    Signals, of unit and whether they are flags: of one unit share one; without unit those of one
-    field; flags among each other.
-    """
+    """Return labels of panels, and places and labels of signals: of one unit, field, or flags."""
     panels: dict[tuple[str, str], list[int]] = {}
     for place, (signal, unit, is_flag) in enumerate(signals):
         stem = _ENTRY.sub('', signal.field)

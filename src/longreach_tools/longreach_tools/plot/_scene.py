@@ -1,9 +1,4 @@
-"""
-A machine seen from the side, from its description and its recorded joints.
-
-The picture is the plane x-z of the description's root link. Where a recording has the drawings of
-bent beams (``shape``), these are drawn in place of the links whose names they bear.
-"""
+"""A machine from the side, in the plane x-z of its root link; bent beams replace their links."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """
 Units of the numbers in messages, and descriptions of the machines whose joints have them.
 
-Units are read from the comments of the message definitions, as in ``float64 force # [N]``: those
-in the recording, or those installed here, where a recording has none. Messages of ROS, whose
-comments have no such form, are in a table. Joints are in rad or m, as the machine's description
-says.
+From comments of message definitions, as in ``float64 force # [N]``; of ROS from a table.
 """
 
 from __future__ import annotations
