@@ -15,7 +15,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_tools.plot._movie import _extent, _holding, _pauses
 from longreach_tools.plot._picture import Picture, Strip, spans
-from longreach_tools.plot._scene import outline, read_scene
+from longreach_tools.plot._scene import read_scene
 from longreach_tools.testing import Outcome, write_bag
 
 NANOSECONDS = 1_000_000_000
@@ -68,13 +68,6 @@ def described(path, found, text=DESCRIPTION):
 @pytest.fixture
 def arm(tmp_path):
     return described(tmp_path / 'run', rows())
-
-
-def test_outline_is_the_convex_hull():
-    points = np.array([(0, 0), (1, 0), (0.5, 0.2), (1, 1), (0, 1), (0.5, 0), (0, 0)], dtype=float)
-    assert sorted(outline(points).tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    flat = outline(points * [1.0, 0.0])
-    assert (flat[:, 0].min(), flat[:, 0].max()) == (0.0, 1.0)
 
 
 def test_scene_is_drawn_in_the_pose_of_the_time(arm):

@@ -14,7 +14,6 @@ from longreach_view.drawing import (
     LINE_STRIP,
     TRIANGLE_LIST,
     Drawing,
-    reach,
     right_triangles,
 )
 from longreach_view.nodes import DrawingNodes
@@ -147,10 +146,3 @@ def test_lines_without_a_width_are_visible(scene):
     line = [(0, 0, 0), (1, 0, 0)]
     one = dataclasses.replace(marker(LINE_STRIP, line), scale=np.zeros(3))
     assert shown(scene, drawn(one))['a_0'].thickness > 0.0
-
-
-def test_room_for_a_body_is_that_of_its_box():
-    half = np.sqrt(0.5)
-    low, high = reach(marker(CYLINDER, place=(5, 0, 0), turn=(half, 0, 0, half)))
-    np.testing.assert_allclose([low, high], [[4, -0.5, -1.5], [6, 0.5, 1.5]])
-    assert len(reach(marker(ARROW, [(0, 0, 0), (1, 0, 0)]))) == 0

@@ -7,7 +7,6 @@ from pages import MILLISECONDS, findings, until
 from test_replay import crane_bag
 
 from longreach_tools.testing import Outcome
-from longreach_view.html_output import _legend_lines
 
 NOW = '() => Number(document.querySelector("#root [role=\'slider\']")?.ariaValueNow)'
 PLACE = "() => document.querySelector('#now').getBoundingClientRect().x"
@@ -54,11 +53,6 @@ def test_a_long_recording_has_fewer_pictures(tmp_path, capsys, monkeypatch):
     bags, file = [crane_bag(tmp_path / name, 0.5) for name in 'ab'], tmp_path / 'two.html'
     out = Outcome(capsys, 'view', *bags, '--export', file).out
     assert f'{file}: 10.0 s, a picture every 2.5 s, at most' in out
-
-
-def test_legends_have_room():
-    names = ['tip'], [f'beam_{k}_deflection' for k in range(4)], ['a_long_name' * 9] * 3
-    assert [*map(_legend_lines, names)] == [1, 2, 3]
 
 
 def test_only_recordings_are_exported_to_html(tmp_path, capsys):

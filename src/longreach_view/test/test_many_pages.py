@@ -158,13 +158,3 @@ def test_the_address_of_a_page_chooses_charts():
         image = Request(f'{view.address}?chart=x', headers={'Sec-Fetch-Dest': 'image'})
         urlopen(image, timeout=DEADLINE).close()
         until(lambda: [chart.label for chart in view.page._charts] == labels, 'these charts')
-
-
-def test_a_camera_that_is_nonsense_disturbs_nobody():
-    async def test(view, page):
-        other = await page()
-        for wrong in ({'image_height': 0}, {'position': (float('nan'),) * 3}, {'wxyz': 'left'}):
-            await page(**wrong)
-        await moves(other, 20)
-
-    run(test)

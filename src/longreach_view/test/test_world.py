@@ -259,12 +259,6 @@ def test_the_limits_of_a_chart_are_round_fit_and_rest():
     assert limits_of([np.full(5, math.nan)], limits) == limits
 
 
-def test_motions_of_micrometres_are_in_charts():
-    world = world_of(*(sample(float(k), 1e-6 * k) for k in range(3)))
-    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [POSITION])
-    assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
-
-
 def test_an_event_is_an_upright_line_in_a_chart():
     samples = [sample(0.01 * k, float(k)) for k in range(2000)]
     world = world_of(samples[0], load(0.0, 90.0), *samples, load(12.345, 0.0))
