@@ -213,6 +213,7 @@ def test_the_noise_of_few_poses_is_that_of_their_means_at_least(small, seed):
 def test_the_result_is_a_prior_for_the_dynamics(small, poses):
     result = identified(small, poses)
     prior = result.prior()
+    assert prior.mean == pytest.approx([result.estimate.value(n) for n in result.parameters])
     assert prior.names == result.parameters
     assert 'youngs_modulus' in prior.names
     assert np.linalg.eigvalsh(prior.covariance / np.outer(prior.mean, prior.mean)).min() > 0.0

@@ -184,14 +184,11 @@ def test_signals_of_another_clock_are_named() -> None:
     assert warnings[0].startswith('camera of run have no row in the motion that is compared')
 
 
-def test_what_no_parameters_explain_is_named() -> None:
+def test_what_no_parameters_explain_is_named_and_what_is_swapped() -> None:
     shown = np.sin(3.4 * MOVED) * np.exp(-0.2 * MOVED)
     warnings = ' '.join(found(shown).warnings)
     assert 'residuals in motion above those at rest: motion (' in warnings
     assert 'the model does not explain them: a column' in warnings
-
-
-def test_signals_that_are_swapped_are_named() -> None:
     moved, unknown = np.sin(3.0 * MOVED), np.full(TIMES.size, np.nan)
     noise = NOISE * np.random.default_rng(2).standard_normal((2, TIMES.size))
     values = moved * [[0.5], [1.0]] + noise

@@ -127,12 +127,6 @@ class TestLinear:
         assert 0.0 < found.prior_share[0] < 1.0
         assert found.prior_share[1] == 0.0
 
-    def test_result_is_the_prior_of_the_next(self):
-        _, found = self.solve()
-        prior = found.prior(['level'])
-        assert prior.mean == pytest.approx([found.value('level')])
-        assert prior.covariance == pytest.approx(found.covariance[1:, 1:])
-
     def test_derived_quantity_has_the_error_of_its_combination(self):
         _, found = self.solve()
         value, error = found.propagated(lambda v: v['slope'] * 10.0 + v['level'])
