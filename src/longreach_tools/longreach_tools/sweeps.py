@@ -191,6 +191,7 @@ class Results:
         self,
         folder: Path,
         swept: Sequence[str],
+        design: np.ndarray,
         units: Mapping[str, str],
         series: Mapping[str, str],
         key_of: Callable[[], str],
@@ -204,7 +205,7 @@ class Results:
         from pyarrow import parquet
 
         self._pa, self._parquet = pa, parquet
-        self.folder, self._units, self._size = folder, dict(units), len(swept)
+        self.folder, self._design, self._size = folder, design, len(swept)
         self._numbers = [*swept, *units]
         columns = [*self._numbers, _MESSAGE, _WARNINGS, *series]
         number, text = pa.float64(), pa.string()
@@ -216,7 +217,7 @@ class Results:
         ]
         self._key_of, self._key = key_of, key_of()
         self._schema = pa.schema(fields, metadata={'longreach': self._key})
-        self._rows: list[tuple[tuple[float, ...], Measured]] = []
+        self._rows: list[tuple[int, Measured]] = []
         self._waiting = 0
 
     @contextlib.contextmanager
@@ -231,9 +232,9 @@ class Results:
             finally:
                 self._write()
 
-    def add(self, values: tuple[float, ...], one: Measured) -> None:
-        """Add a run; it is on disk some seconds later, or at the end."""
-        self._rows.append((values, one))
+    def add(self, number: int, one: Measured) -> None:
+        """Add a run of the design; it is on disk some seconds later, or at the end."""
+        self._rows.append((number, one))
         self._waiting += sum(map(len, one.series))
         now = time.monotonic()
         pause = max(_SECONDS, 0.01 * (now - self._begun))
@@ -249,10 +250,11 @@ class Results:
             texts = found[_MESSAGE].to_pylist(), found[_WARNINGS].to_pylist()
             yield numbers[:, : self._size], numbers[:, self._size :], *texts
 
-    def done(self, design: np.ndarray) -> np.ndarray:
-        """Return which runs of a design (runs, parameters) are there."""
-        there = [np.empty((0, self._size)), *(part[0] for part in self.parts())]
-        return np.isin(_as_bytes(design), _as_bytes(np.concatenate(there)))
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return which runs of the design are there, and which rows there are of the design."""
+        found = [np.empty((0, self._size)), *(part[0] for part in self.parts())]
+        wanted, there = _as_bytes(self._design), _as_bytes(np.concatenate(found))
+        return np.isin(wanted, there), np.isin(there, wanted)
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob('part-*.parquet'))
@@ -281,8 +283,8 @@ class Results:
         if self._key_of() != self._key:
             self._rows = []
             raise InputError(_CHANGED)
-        values, runs = zip(*self._rows, strict=True)
-        numbers = np.column_stack([values, [one.numbers for one in runs]])
+        places, runs = zip(*self._rows, strict=True)
+        numbers = np.column_stack([self._design[[*places]], [one.numbers for one in runs]])
         arrays = [
             *numbers.T,
             [one.message for one in runs],
@@ -361,9 +363,9 @@ def run_sweep(
         results = None
         left = np.arange(len(design))
         if arguments.results is not None:
-            results = Results(arguments.results, swept, units, series or {}, key_of)
+            results = Results(arguments.results, swept, design, units, series or {}, key_of)
             stack.enter_context(results.open())
-            left = np.flatnonzero(~results.done(design))
+            left = np.flatnonzero(~results.places()[0])
             if len(left) < len(design):
                 print(
                     f'longreach {machine}: {len(design) - len(left)} of {len(design)} runs are in'
@@ -376,7 +378,11 @@ def run_sweep(
 
         stream = each_outcome(
             functools.partial(_run_one, job_of, measure, swept, len(units)),
-            (tuple(design[k].tolist()) for k in left),
+            (
+                row
+                for part in np.array_split(left, len(left) // 1000 + 1)
+                for row in design[part].tolist()
+            ),
             len(left),
             arguments.processes,
             cluster=arguments.cluster,
@@ -395,12 +401,12 @@ def run_sweep(
                 if results is None or one.killed:
                     found[k] = one
                 else:
-                    results.add(tuple(design[k].tolist()), one)
+                    results.add(k, one)
         if results is None and key_of() != key:
             raise InputError(_CHANGED)
         said = _Said(machine, swept)
         if is_large and results is not None:
-            done, failed = _count(results, design, said)
+            done, failed = _count(results, said)
             done, failed = done + len(found), failed + len(found)
             for k, one in found.items():
                 said.add(design[k], [one.message])
@@ -433,7 +439,7 @@ def _run_one(
     measure: Callable[[Job], Measured],
     swept: Sequence[str],
     size: int,
-    values: tuple[float, ...],
+    values: Sequence[float],
 ) -> Measured:
     """Make and run a job in a worker."""
     try:
@@ -495,17 +501,16 @@ def _known(results: Results | None, design: np.ndarray) -> dict[int, Measured]:
     return found
 
 
-def _count(results: Results, design: np.ndarray, said: _Said) -> tuple[int, int]:
-    """Return how many runs of a design are on disk, and how many of them failed."""
-    wanted = _as_bytes(design)
-    done = failed = 0
+def _count(results: Results, said: _Said) -> tuple[int, int]:
+    """Return how many runs of the design are on disk, and how many of them failed."""
+    _, own = results.places()
+    failed = begin = 0
     for values, _, messages, warnings in results.parts():
-        own = np.flatnonzero(np.isin(_as_bytes(values), wanted))
-        done += len(own)
-        for k in own:
+        for k in np.flatnonzero(own[begin : begin + len(values)]):
             failed += bool(messages[k])
             said.add(values[k], [messages[k], *warnings[k].split(_BETWEEN)])
-    return done, failed
+        begin += len(values)
+    return int(own.sum()), failed
 
 
 def _hand_out(
