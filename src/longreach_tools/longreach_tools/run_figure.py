@@ -6,12 +6,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from longreach_dynamics.gaps import with_gaps
 from longreach_dynamics.parameters import rules_of
 from longreach_dynamics.runs import Run, convert
 from longreach_machine import MachineSpec, Panel, curves_of
 from longreach_tools.output import figure, legend
 from longreach_tools.plot._picture import spans
-from longreach_tools.signals import with_gaps
 
 # Largest number of curves with a legend; least columns of a legend.
 _NAMED, _COLUMNS = 9, 5

@@ -24,14 +24,10 @@ from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
 from longreach_tools.bag._stamps import BEGINNING, is_wall_clock, stamp_reader
 from longreach_tools.bag._stamps import NANOSECONDS as NANOSECONDS
-from longreach_tools.bag._stamps import period_of as period_of
 from longreach_tools.fields import LONGEST, Signal, near_names, numeric_fields, read_field
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
-
-# An interval beyond this many periods is a gap: neither values nor lines go across it.
-GAP = 5.0
 
 
 class TopicData(NamedTuple):
@@ -193,16 +189,6 @@ def common_times(topics: Iterable[TopicData]) -> np.ndarray:
     times = {id(one): one.time for one in topics}
     # One topic may repeat a stamp.
     return np.unique(functools.reduce(np.intersect1d, times.values()))
-
-
-def with_gaps(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and values (n,) with an unknown value a period after the last before a gap."""
-    period = period_of(np.diff(time))
-    gaps = np.flatnonzero(np.diff(time) > GAP * period) if period else np.empty(0, dtype=int)
-    return (
-        np.insert(time, gaps + 1, time[gaps] + period),
-        np.insert(np.asarray(values, dtype=float), gaps + 1, np.nan),
-    )
 
 
 def find_topic(bag: Bag, name: str) -> str:

@@ -137,7 +137,9 @@ class Gate:
         """Answer a request, or return None for a websocket that may be opened."""
         refusal = self.refusal(request)
         if refusal:
-            return _text(http.HTTPStatus.FORBIDDEN, refusal)
+            content, status = f'{refusal}\n'.encode(), http.HTTPStatus.FORBIDDEN
+            headers = Headers({'Content-Type': 'text/plain', 'Content-Length': str(len(content))})
+            return Response(status, status.phrase, headers, content)
         # The page is changed, which is simple where it is not compressed.
         if 'Accept-Encoding' in request.headers:
             del request.headers['Accept-Encoding']
@@ -190,13 +192,6 @@ def _add_head(response: Response) -> None:
         response.body = bytes(response.body or b'').replace(b'<title>Viser</title>', own, 1)
         del response.headers['Content-Length']
         response.headers['Content-Length'] = str(len(response.body))
-
-
-def _text(status: http.HTTPStatus, text: str) -> Response:
-    """Return a response with a line of text."""
-    content = f'{text}\n'.encode()
-    headers = Headers({'Content-Type': 'text/plain', 'Content-Length': str(len(content))})
-    return Response(status, status.phrase, headers, content)
 
 
 def _logger(warn: Callable[[str], None]) -> logging.Logger:

@@ -122,9 +122,8 @@ def _in_words(stamps: StampReport | None) -> str:
     """Return the table cell on stamps."""
     if stamps is None:
         return 'not compared'
-    if stamps.sentence():
-        return stamps.sentence()
-    return 'no period' if stamps.period_s is None else f'every {stamps.period_s:.6g} s'
+    period = 'no period' if stamps.period_s is None else f'every {stamps.period_s:.6g} s'
+    return stamps.sentence() or period
 
 
 def _instant(time: int) -> str:

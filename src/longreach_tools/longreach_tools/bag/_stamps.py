@@ -20,10 +20,6 @@ NANOSECONDS = 1_000_000_000
 # Intervals beyond this many periods are gaps: one lost message doubles an interval.
 _GAP_FACTOR = 1.5
 
-# Least number of intervals that define a period, and least share of them that are at most half a
-# period away from it; others are those of a topic that is published when something changes.
-_MINIMUM_STEPS, _EVEN = 3, 0.75
-
 # Types of topics with messages of several nodes, or cameras: their stamps are no one's sequence.
 _SHARED_TYPES = (
     'diagnostic_msgs/msg/DiagnosticArray',
@@ -179,19 +175,12 @@ class StampReport(NamedTuple):
         return '; '.join(parts)
 
 
-def period_of(steps: Any) -> float:
-    """Return the median of intervals (n,), 0 where they have no period."""
-    import numpy as np  # not for commands that read no stamps
-
-    if len(steps) < _MINIMUM_STEPS:
-        return 0.0
-    period = float(np.median(steps))
-    return period if np.mean(np.abs(steps - period) <= 0.5 * period) >= _EVEN else 0.0
-
-
 def stamp_report(stamps: array[int]) -> StampReport:
     """Return the statistics of stamps [ns] in the order of arrival."""
-    import numpy as np  # not for commands that read no stamps
+    # Not for commands that read no stamps.
+    import numpy as np
+
+    from longreach_dynamics.gaps import period_of
 
     # Only a first zero is a time: others are of messages for now, or another stamp comes next.
     times = np.array(stamps)

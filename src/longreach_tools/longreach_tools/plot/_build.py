@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.gaps import period_of
 from longreach_dynamics.runs import Column, Derived
 from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
 from longreach_machine import panels as machine_panels
@@ -29,7 +30,6 @@ from longreach_tools.signals import (
     column_of,
     find_topic,
     is_below,
-    period_of,
     read_signals,
     signals_of,
 )

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.gaps import GAP, period_of, with_gaps
 from longreach_dynamics.runs import convert
 from longreach_tools.fields import Signal
-from longreach_tools.signals import GAP, period_of, with_gaps
 
 # Units in which people read, and the magnitude from which on.
 _READ = {
