@@ -84,13 +84,8 @@ class Observer:
         self._x = np.zeros(total)
         self._rest: np.ndarray | None = None
 
-    @property
-    def state(self) -> np.ndarray:
-        """The state (q, q', s, s', d, w, commands under way)."""
-        return self._x[: self._whole]
-
     def update(self, measured: Measured) -> np.ndarray:
-        """Return the state after a reading."""
+        """Return the state (q, q', s, s', d, w, commands under way) after a reading."""
         force = self._controller.forces(measured)
         if self._rest is None:
             # Where it starts counts as rest, so that constant errors of sensors do not matter.
@@ -103,7 +98,7 @@ class Observer:
         left = np.eye(len(P)) - gain @ C
         # In Joseph's form, which rounding does not make indefinite.
         self._P = left @ P @ left.T + gain @ self._V @ gain.T
-        return self.state
+        return self._x[: self._whole]
 
     def predict(self, v: np.ndarray) -> None:
         """Go on by a cycle with the velocities that were commanded."""
@@ -165,7 +160,7 @@ class ModalFeedback(DampingController):
     def renewed(self) -> Self:
         """Return it with its model where the boom is: one made anew would take motion for rest."""
         after, at = copy.copy(self), self.plant.states
-        x = self.observer.state.copy()
+        x = self.observer._x[: len(self._model)].copy()
         x[at.q] -= self._resting[:, len(self.plant.oil) :] @ x[at.moved : at.size]
         x[at.moved : at.size] = 0.0
         after._model, after._way = x, OilReference(self)
