@@ -54,7 +54,10 @@ class _CacheFile(IndexDataCacheFile):
 
     def __init__(self, directory: str, name: str, stamp: str, source: str) -> None:
         super().__init__(directory, name, stamp)
-        self._source = source
+        # numba writes the index first: of a process that ended then, or of two with other sources,
+        # a new index named the machine code of before.
+        self._data_name_pattern = f'{name}.{{number:d}}.{stamp[:16]}.nbc'
+        self._name, self._source = name, source
 
     @contextlib.contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
@@ -63,6 +66,14 @@ class _CacheFile(IndexDataCacheFile):
             content = io.BytesIO()
             yield content
             file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save machine code, and remove that of other sources."""
+        super().save(key, data)
+        kept = set(self._load_index().values())
+        for file in Path(self._cache_path).glob(f'{self._name}.*.nbc'):
+            if kept and file.name not in kept:
+                file.unlink(missing_ok=True)
 
     def _load_index(self) -> Any:
         return super()._load_index() if self._is_usable(self._index_path) else {}

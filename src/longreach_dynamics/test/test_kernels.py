@@ -233,6 +233,22 @@ def test_a_damaged_cache_is_compiled_again_and_overwritten(
     assert run(package) == (7.0, 1, 0, 1)
 
 
+def test_an_index_without_its_machine_code_does_not_take_that_of_before(
+    package: Path, run: Callable[[Path], Outcome]
+) -> None:
+    """As a process leaves them that ends while it saves."""
+    run(package)
+    (old,) = package.rglob('*.nbc')
+    code = old.read_bytes()
+    edit(package / 'inner.py', '+ 1.0', '+ 2.0')
+    assert run(package) == (8.0, 0, 1, 1)
+    (new,) = package.rglob('*.nbc')
+    new.unlink()
+    old.write_bytes(code)
+    assert run(package) == (8.0, 0, 1, 1)
+    assert list(package.rglob('*.nbc')) == [new]
+
+
 def test_a_cache_that_others_may_write_is_not_used(
     package: Path, run: Callable[[Path], Outcome]
 ) -> None:
