@@ -371,15 +371,11 @@ def test_comparisons_come_only_where_they_are_asked_for_and_once(workspace, tree
     (tree / 'requirements.lock').write_text(LOCK.replace('numpy==1.0', 'numpy==1.1'))
     assert workspace.main(['setup', '--comparisons']) == 0
     assert workspace.fakes.names == [*ALL, 'comparisons', *WITH_COMPARISONS]
-
-
-def test_new_comparisons_leave_environment_and_build(workspace, tree):
-    workspace.main(['setup', '--comparisons'])
+    # New comparisons leave environment and build.
     (tree / 'comparisons.lock').write_text(COMPARISONS.replace('5.0', '6.0'))
     assert workspace.main(['setup']) == 0
-    assert workspace.fakes.names == WITH_COMPARISONS
     assert workspace.main(['setup', '--comparisons']) == 0
-    assert workspace.fakes.names == [*WITH_COMPARISONS, 'comparisons']
+    assert workspace.fakes.names == [*ALL, 'comparisons', *WITH_COMPARISONS, 'comparisons']
 
 
 @pytest.mark.parametrize('trouble', ['failure', 'interrupt'])

@@ -11,13 +11,7 @@ from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_s
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import (
-    BoomCommand,
-    BoomState,
-    StateParts,
-    flows_of,
-    piston_positions,
-)
+from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of, piston_positions
 from longreach_boom.strain import strains
 from longreach_dynamics.machine import late_events, sample_counts, step_time
 from longreach_dynamics.runs import record
