@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import logging
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import threading
@@ -180,6 +182,15 @@ def _run_group(function: Callable[[Any], Any], group: Group) -> Found:
     return time.perf_counter() - start, outcomes
 
 
+# What its parameters keep for themselves is kept from group to group.
+_loads = functools.lru_cache(maxsize=1)(pickle.loads)
+
+
+def _run_pickled(function: bytes, group: Group) -> Found:
+    """Run a group of jobs in a worker that reads the function once for all groups."""
+    return _run_group(_loads(function), group)
+
+
 class _Kept:
     """Processes, and clients of clusters, for several calls of :func:`run_jobs`."""
 
@@ -224,7 +235,8 @@ def _in_processes(
     After some kills the jobs run one at a time, so that one that does not get through is known.
     """
     kills: Counter[int] = Counter()
-    while left := (yield from _until_a_kill(function, supply, processes)):
+    pickled = pickle.dumps(function)
+    while left := (yield from _until_a_kill(pickled, supply, processes)):
         kills.update(k for k, _ in left)
         for one in left:
             if kills[one[0]] < _MOST_KILLS - 1:
@@ -232,12 +244,12 @@ def _in_processes(
                 continue
             alone = _Supply((), 0)
             alone.again.append(one)
-            if (yield from _until_a_kill(function, alone, 1)):
+            if (yield from _until_a_kill(pickled, alone, 1)):
                 yield one[0], _LOST
 
 
 def _until_a_kill(
-    function: Callable[[Any], Any], supply: _Supply, processes: int
+    function: bytes, supply: _Supply, processes: int
 ) -> Generator[tuple[int, Any], None, Group]:
     """Run jobs until all are done; when a process is killed, return those that are not."""
     with _pool(processes) as pool:
@@ -312,13 +324,11 @@ def _prepare_worker() -> None:
         os.environ.setdefault(name, '1')
 
 
-def _submit(
-    pool: ProcessPoolExecutor, function: Callable[[Any], Any], group: Group
-) -> Future[Found]:
+def _submit(pool: ProcessPoolExecutor, function: bytes, group: Group) -> Future[Found]:
     """Hand over a group."""
     try:
         with _deaf_to_interrupts():
-            return pool.submit(_run_group, function, group)
+            return pool.submit(_run_pickled, function, group)
     except BrokenProcessPool as error:
         refused: Future[Found] = Future()
         refused.set_exception(error)
