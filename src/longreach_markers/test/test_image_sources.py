@@ -147,6 +147,16 @@ def test_times_in_names(tmp_path: Path, names: list[str], stamps: list[int]) -> 
     assert middles(open_source(tmp_path)) == list(range(len(names)))
 
 
+def test_grey_and_colour_of_a_picture(tmp_path: Path) -> None:
+    bgr = np.full((HEIGHT, WIDTH, 3), (10, 200, 100), np.uint8)
+    write(tmp_path / '1.tif', bgr.astype(np.uint16) * 257)
+    (frame,) = open_source(tmp_path, color=True)
+    np.testing.assert_array_equal(frame.image, bgr)
+    (frame,) = open_source(tmp_path)
+    assert frame.image.shape == (HEIGHT, WIDTH)
+    assert abs(int(frame.image[0, 0]) - (0.114 * 10 + 0.587 * 200 + 0.299 * 100)) < 1.0
+
+
 def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
     write(tmp_path / '1.png', np.full((HEIGHT, WIDTH), 4095, np.uint16))
     # Found from the values, and said.
@@ -160,6 +170,7 @@ def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
 
 
 def numbered(folder: Path, **numbers: Iterable[int]) -> dict[str, ImageSource]:
+    """Write pictures with numbers in folders; return the sources."""
     for side, own in numbers.items():
         (folder / side).mkdir()
         for number in own:
@@ -390,6 +401,15 @@ def test_times_in_whole_milliseconds(
     with open_source(tmp_path / 'a.mkv') as source:
         assert [frame.stamp for frame in source] == [round(stamp) for stamp in stamps]
     assert source.notes == []
+
+
+def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> None:
+    file, times = varying(tmp_path)
+    with open_source(str(file)) as source:
+        # Duration times rate.
+        assert source.count > 2 * len(times)
+        stamps = [round((frame.stamp or 0) * 1e-6) for frame in source]
+    assert stamps == times
 
 
 @pytest.mark.parametrize('back', [0, 200])

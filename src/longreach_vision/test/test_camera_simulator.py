@@ -48,6 +48,7 @@ def drawn(
 
 
 def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
+    """Return the position (1, 3) that a pixel shows at a depth [m]."""
     ray = np.append(camera.undistort(np.array(pixel)), 1.0)
     return np.asarray(AHEAD.rotation @ (ray * depth))[None]
 
@@ -335,3 +336,14 @@ def test_a_picture_repeats_with_its_generator_and_differs_between_cameras() -> N
     # Above the marker.
     noise = [make(1, name=name)[:6].ravel() for name in ('left', 'right')]
     assert abs(np.corrcoef(noise)[0, 1]) < 0.2
+
+
+# --- use -----------------------------------------------------------------------------------------
+
+
+def test_centers_are_projections_of_the_circles_centres() -> None:
+    scene = Scene((RING._replace(offset=0.3), RING._replace(name='behind')), PLAIN)
+    places = np.array([[0.1, 8.0, 0.05], [0.0, -8.0, 0.0]])
+    centers = CameraSimulator(BENT, AHEAD, scene).centers(places)
+    assert centers[0] == pytest.approx(BENT.project(np.array([0.1, -0.05, 8.3])), abs=1e-9)
+    assert np.isnan(centers[1]).all()

@@ -22,6 +22,7 @@ from longreach_markers.rig import MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.frames import RigFrame
 from longreach_vision.io.bag_files import read_tracks
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
@@ -32,6 +33,7 @@ POSE_COVARIANCE = np.diag([1e-6] * 3 + [4e-6] * 3)
 
 
 def rig_of_three(covariance: np.ndarray | None = None) -> Rig:
+    """The small rig with a third camera above the others."""
     rig = small_rig()
     camera = rig.cameras['left'].camera.replace(name='top')
     top = MountedCamera(camera, Pose.from_look_at((0.2, -4.6, 1.8), (0.0, 0.0, 0.3)))
@@ -171,4 +173,17 @@ def test_a_third_camera_beside_the_boom_is_one_line(tmp_path: Path) -> None:
     for name in ('left', 'right'):
         shutil.copy(installed / f'camera_{name}.yaml', tmp_path)
     (tmp_path / 'rig.yaml').write_text(text.replace(f'# {line}', line))
-    assert tuple(load_rig(tmp_path / 'rig.yaml').cameras) == THREE
+    rig = load_rig(tmp_path / 'rig.yaml').scaled(0.5)
+    assert tuple(rig.cameras) == THREE
+    places = np.array([marker.position for marker in rig.markers])
+    path = MarkerPath(rig.names, np.array([0.0, 1.0]), np.array([places, places]))
+    pictures = list(drawn_pictures(simulators_of(rig, LOOK), path, np.arange(6) / 15.0))
+    rms = {}
+    for names in (THREE[:2], THREE):
+        seen = [one for one in pictures if one.camera in names]
+        frames = [one.frame for one in follow(Follower(only(rig, *names)), seen)]
+        found = np.array(
+            [[f.estimates[name].triangulated.position for name in rig.names] for f in frames]
+        )
+        rms[names] = np.sqrt(np.mean((found - places) ** 2))
+    assert rms[THREE] < 0.85 * rms[THREE[:2]], rms
