@@ -47,8 +47,7 @@ os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 
 # Long files run first; otherwise a long one at the end would leave the other cores idle. Durations
-# are those of the last run; for files that have not run yet they are estimated from these [s], and
-# for tests with a time limit of their own from a tenth of it.
+# are those of the last run, or guessed from these [s] and from the tests' own time limits.
 _DURATIONS = 'longreach/durations'
 _LAUNCH_FILE, _TEST = 100.0, 0.3
 _measured: dict[str, float] = {}

@@ -205,9 +205,7 @@ def test_bad_identification_is_refused(boom, light, settings, message):
 def test_intervals_hold_the_planted_values(boom):
     """Of draws of the noise alone; with errors of dimensions the intervals would be wider."""
     scenario, draws = release(LIGHT, 3.0), 8
-    settings = Settings(
-        signals=['strain_*', 'marker_marker_*'], horizons=(), fixed=exact_dimensions(boom)
-    )
+    settings = Settings(signals=BEAMS, horizons=(), fixed=exact_dimensions(boom))
     truth = truth_of(simulate(BOOM.with_values(boom, PLANTED), scenario), scenario)
     inside = dict.fromkeys(PLANTED, 0)
     for seed in range(100, 100 + draws):
