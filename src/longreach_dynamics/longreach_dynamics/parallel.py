@@ -228,12 +228,9 @@ def keep_workers() -> Iterator[None]:
 def _in_processes(
     function: Callable[[Any], Any], supply: _Supply, processes: int
 ) -> Generator[tuple[int, Any]]:
-    """
-    Yield the number and the outcome of each job when it has finished.
-
-    A pool ends when one of its processes is killed, and does not tell which job that process had.
-    After some kills the jobs run one at a time, so that one that does not get through is known.
-    """
+    """Yield the number and the outcome of each job when it has finished."""
+    # A pool ends with a process that is killed, and does not tell which job that had: after some
+    # kills the jobs run one at a time.
     kills: Counter[int] = Counter()
     pickled = pickle.dumps(function)
     while left := (yield from _until_a_kill(pickled, supply, processes)):
@@ -306,11 +303,7 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare_worker() -> None:
-    """
-    Give tqdm a lock that is no named semaphore, which a terminated process does not remove.
-
-    The worker ends with its parent: waiting for jobs, it would stay when that is killed.
-    """
+    """Give tqdm a lock that is no named semaphore, which would stay; end with the parent."""
     tqdm.set_lock(threading.RLock())
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -373,12 +366,8 @@ def _on_cluster(
 def _on_client(
     client: Any, function: Callable[[Any], Any], supply: _Supply, distributed: Any
 ) -> Generator[tuple[int, Any]]:
-    """
-    Yield the outcomes of jobs; OSError or CancelledError when the scheduler ends.
-
-    The scheduler blames a kill on all jobs that the worker had: one that it gives up is a suspect,
-    which runs once more when no other does.
-    """
+    """Yield the outcomes of jobs; OSError or CancelledError when the scheduler ends."""
+    # It blames a kill on all jobs that the worker had: one that it gives up runs alone once more.
     running: dict[Any, Group] = {}
     suspects: Group = []
 

@@ -353,17 +353,16 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
     which begins with ``path``.
     """
     prefix = f'{path}.' if path else ''
-    fields = {field.name: field for field in dataclasses.fields(cls)}
+    fields = _declared(cls)
     for key in mapping:
         if key not in fields:
             raise InputError(f'{prefix}{key} is unknown, allowed here: {_names(cls)}')
-    hints = field_types(cls)
+    required = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
     values = {}
-    for name, field in fields.items():
+    for name, (kind, rule) in fields.items():
         if name in mapping:
-            values[name] = _converted(prefix + name, mapping[name], hints[name], rule_of(field))
-        elif field.default is dataclasses.MISSING:
-            rule = rule_of(field)
+            values[name] = _converted(prefix + name, mapping[name], kind, rule)
+        elif name in required:
             unit = f' [{rule.unit}]' if rule.unit else ''
             raise InputError(f'{prefix}{name} is missing: {rule.description}{unit}')
     try:

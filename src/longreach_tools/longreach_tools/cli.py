@@ -86,8 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run ``longreach`` with some arguments, by default the process's, and return its exit code.
 
-    0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP.
-    BrokenPipeError when the reader of stdout has closed it.
+    0, or 1 failure, 2 bad input, 130 interrupted, 143 SIGTERM, 129 SIGHUP; BrokenPipeError.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {

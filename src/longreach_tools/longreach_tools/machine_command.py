@@ -375,15 +375,12 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
         return _SCENARIO, place_of(scenario, path.removeprefix(_SCENARIO))
 
     swept, design = design_of(arguments, place)
-    scenario = None
-    # Otherwise it is made for each run.
-    if type(spec).load_scenario is MachineSpec.load_scenario and not any(
-        path.startswith(_SCENARIO) for path in swept
-    ):
-        scenario = _scenario_of(spec, file, machine, options, changes)
-    job_of = functools.partial(
-        _job_of, _Job(spec, machine, scenario, options, arguments.series), file, changes
-    )
+    # What depends on the values is made for each run.
+    varies = type(spec).load_scenario is not MachineSpec.load_scenario
+    varies |= any(path.startswith(_SCENARIO) for path in swept)
+    scenario = None if varies else _scenario_of(spec, file, machine, options, changes)
+    job = _Job(spec, machine, scenario, options, arguments.series)
+    job_of = functools.partial(_job_of, job, file, changes)
     if changes:
         first = job_of(dict(zip(swept, design.min(0).tolist(), strict=True)))
         say_unused(spec, arguments, first.machine, first.scenario)
@@ -397,8 +394,8 @@ def _job_of(
     machine = _changed(job.machine, values.items(), of_scenario=False)
     scenario = job.scenario
     if scenario is None:
-        all_changes = [*changes, *values.items()]
-        scenario = _scenario_of(job.spec, file, machine, job.options, all_changes)
+        given = [*changes, *values.items()]
+        scenario = _scenario_of(job.spec, file, machine, job.options, given)
     job.spec.check(scenario, job.options)
     return job._replace(machine=machine, scenario=scenario)
 

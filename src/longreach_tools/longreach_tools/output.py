@@ -133,12 +133,7 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
 def check_places(
     outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None] = ()
 ) -> None:
-    """
-    Check that outputs, by the name of the option, do not overwrite each other or an input.
-
-    InputError if two outputs are the same file, or one is an input or inside an input. Pipes and
-    devices may be given more than once; None is no output.
-    """
+    """Raise InputError if two outputs, by option, are one file, or one is or is in an input."""
     sources = {_real(source): _state(source) for source in inputs if source is not None}
     taken: dict[Path, str] = {}
     for name, output in outputs.items():

@@ -105,13 +105,7 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
 def design_of(
     arguments: argparse.Namespace, place_of: Callable[[str], object] = str
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """
-    Return the names of the parameters, and their values (runs, parameters).
-
-    A grid, of which the last parameter changes fastest, or a Latin hypercube: each of the N equal
-    parts of each range has one point, at a random place in it. ``place_of`` returns the same for
-    two names of one parameter.
-    """
+    """Return names and values (runs, parameters); two names of one place are refused."""
     words = arguments.ranges
     if len(words) % 2:
         raise InputError(
@@ -134,6 +128,7 @@ def design_of(
             word, end = ('without', ':COUNT') if gridded else ('with', '')
             raise InputError(f'{text}, allowed {word} --samples: START:STOP{end}')
     if not gridded:
+        # Each of the N equal parts of each range has one point, at a random place in it.
         generator = np.random.default_rng(arguments.seed or 0)
         places = generator.permuted(
             np.tile(np.arange(arguments.samples), (len(swept), 1)), axis=1
@@ -180,12 +175,7 @@ def _grid(one: tuple[float, float, int]) -> np.ndarray:
 
 
 class Results:
-    """
-    Finished runs of a sweep, in a folder of Parquet files, one row for each run.
-
-    The values of its parameters identify a run; ``key_of`` returns the key of all else that it
-    depends on, now.
-    """
+    """Finished runs in a folder of Parquet files; ``key_of``: of all but the design, now."""
 
     def __init__(
         self,
@@ -324,14 +314,7 @@ def run_sweep(
     series: Mapping[str, str] | None = None,
     place_of: Callable[[str], object] = str,
 ) -> int:
-    """
-    Run a sweep, print and write its finished runs, and return the exit code.
-
-    ``units`` are those of the measured quantities, ``series`` those of time series. ``job_of``
-    makes a job of values by path, whose ``repr`` shows all that a run depends on, and ``measure``
-    runs it; both are defined at module level. InputError is raised before the first run, and when
-    ``measure`` returns another number of values than there are units.
-    """
+    """Run and print a sweep; the ``repr`` of jobs shows all that a run depends on."""
     swept, design = design_of(arguments, place_of)
     columns = [*swept, *units, _MESSAGE, _WARNINGS, *(series or ())]
     if len({*columns}) < len(columns):
@@ -356,7 +339,9 @@ def run_sweep(
     base = dict(zip(swept, low, strict=True)) if arguments.results is None else {}
 
     def key_of() -> str:
-        return _key((job_of(base), sorted(series or ())))
+        # The addresses of objects are others in each process.
+        text = re.sub(r' at 0x[0-9a-f]+', '', repr((job_of(base), sorted(series or ()))))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     key = key_of()
     with contextlib.ExitStack() as stack:
@@ -378,11 +363,7 @@ def run_sweep(
 
         stream = each_outcome(
             functools.partial(_run_one, job_of, measure, swept, len(units)),
-            (
-                row
-                for part in np.array_split(left, len(left) // 1000 + 1)
-                for row in design[part].tolist()
-            ),
+            map(np.ndarray.tolist, design[left]),
             len(left),
             arguments.processes,
             cluster=arguments.cluster,
@@ -446,13 +427,6 @@ def _run_one(
         return measure(job_of(dict(zip(swept, values, strict=True))))
     except LongreachError as error:
         return Measured((math.nan,) * size, str(error))
-
-
-def _key(job: Job) -> str:
-    """Return a key of all that a run depends on."""
-    # The addresses of objects are others in each process.
-    text = re.sub(r' at 0x[0-9a-f]+', '', repr(job))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class _Said:
