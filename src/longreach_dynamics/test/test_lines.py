@@ -213,6 +213,5 @@ def test_valves_that_cannot_work_are_refused():
         lines_of([motor().replace(relief=RELIEF)], 1.9e7, 0.0, [0.0])
     with pytest.raises(InputError, match='time_constant'):
         motor(rate=5.0)
-    # C_R would be infinite.
     with pytest.raises(InputError, match='least'):
         motor(least=1e-200)

@@ -14,7 +14,6 @@ from longreach_dynamics import parameters
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import (
     Parameters,
-    Rule,
     choice,
     from_mapping,
     load,
@@ -95,6 +94,7 @@ def test_mapping_becomes_nested_objects_with_defaults() -> None:
         ({'mass': math.nan}, r'^mass = nan, allowed: \(0, inf\) kg'),
         ({'mass': 10**400}, r'^mass = .*more than 300 digits'),
         ({'mass': True}, r'^mass = True, allowed: a number in \(0, inf\) kg'),
+        ({'mass': [1] * 1000}, r'^mass = \[(1, ){12}\.\.\.\], allowed: a number'),
         ({'mass': '10'}, r"^mass = '10', allowed: a number in"),
         ({'mass': 0.0}, r'^mass = 0\.0, allowed: \(0, inf\) kg'),
         ({'main': {'bore': 0.6, 'rod': 0.1}}, r'^main\.bore = 0\.6, allowed: \(0, 0\.5\] m'),
@@ -110,7 +110,7 @@ def test_mapping_becomes_nested_objects_with_defaults() -> None:
         ({'joints': 8}, r'^joints = 8, allowed: \[1, 8\)'),
         ({'weights': [1.0, 2.0]}, r'^weights has 2 values, allowed: 3'),
         ({'poles': [[1.0, 2.0], [1.0]]}, r'^poles\[1\] has 1 values, allowed: 2'),
-        ({'poles': [[1.0, None]]}, r'^poles\[0\]\[1\] = None, allowed: a number'),
+        ({'poles': [[1.0, None]]}, r'^poles\[0\]\[1\] = None, .* number in \(-inf, inf\) 1/s'),
         ({'oil': 'olive'}, r"^oil = 'olive', allowed: mineral \| ester"),
         ({'name': 3}, r'^name = 3, allowed: a text'),
         ({'locked': 1}, r'^locked = 1, allowed: true \| false'),
@@ -156,26 +156,6 @@ def test_bad_files_are_refused(text: str | bytes, message: str, tmp_path: Path) 
         load_yaml(write(tmp_path, text))
 
 
-def test_missing_file_and_directory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r'nothing\.yaml cannot be read: No such file'):
-        load_yaml(tmp_path / 'nothing.yaml')
-    with pytest.raises(InputError, match=r'cannot be read: Is a directory'):
-        load_yaml(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ('rule', 'text'),
-    [
-        (Rule('', 'm', at_least=0.0, below=5.0), '[0, 5) m'),
-        (Rule('', '1', above=-1.5, at_most=2.0), '(-1.5, 2]'),
-        (Rule('', 'N'), '(-inf, inf) N'),
-        (Rule('', choices=('a', 'b')), 'a | b'),
-    ],
-)
-def test_range_text(rule: Rule, text: str) -> None:
-    assert rule.range_text() == text
-
-
 def laughs(levels: int) -> str:
     """Return a YAML file whose aliases stand for 10 to the power of ``levels`` values."""
     lines = ['a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]']
@@ -192,14 +172,10 @@ def test_aliases_are_bounded_by_what_they_repeat(tmp_path: Path) -> None:
         load_yaml(write(tmp_path, 'a: &a [1, *a]\n'))
 
 
-def test_a_large_value_is_shown_in_part() -> None:
-    with pytest.raises(InputError, match=r'^mass = \[(1, ){12}\.\.\.\], allowed: a number'):
-        from_mapping(Machine, values(mass=[1] * 1000))
-
-
 def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match='/dev/zero cannot be read: a device'):
-        load_yaml('/dev/zero')
+    for place, reason in ('/dev/zero', 'a device'), (tmp_path, 'Is a directory'):
+        with pytest.raises(InputError, match=f'{place} cannot be read: {reason}'):
+            load_yaml(place)
     file = tmp_path / 'large.yaml'
     with file.open('wb') as stream:
         stream.truncate(10**9)

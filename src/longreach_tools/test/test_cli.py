@@ -136,7 +136,7 @@ def test_overview(points, capsys, words):
 
 
 def test_version(capsys):
-    assert cli.main(['--version']) == 0
+    cli.main(['--version'])
     assert capsys.readouterr().out == f'longreach {metadata.version("longreach_tools")}\n'
 
 
