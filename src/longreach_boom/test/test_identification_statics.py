@@ -17,6 +17,7 @@ from longreach_boom.state import BoomState, piston_positions
 from longreach_boom.statics import equilibrium, static_row
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.trajectories import Waypoint
+from longreach_identification import statics as at_rest
 from longreach_identification.machine import Recording
 from longreach_identification.recordings import signal
 from longreach_identification.statics import StaticPose, identify_statics, still_poses
@@ -292,6 +293,19 @@ def test_gauges_that_are_not_what_they_seem(small, poses, first, second, sign, t
     assert [text for text in warnings if 'does not follow' in text] == [
         text for part in told for text in warnings if part in text
     ]
+
+
+def test_residuals_of_few_poses_seldom_depend_by_chance(small, poses):
+    random, page, told = np.random.default_rng(1), BOOM.statics(), []
+    pistons = np.array([pose.setting.positions[0] for pose in poses[:8]])
+    for _ in range(100):
+        rest = {f'force_{i}': random.standard_normal(8) for i in range(10)}
+        rest['force_1'] = pistons + 1e-3 * rest['force_1']
+        told += at_rest._check_residuals(page, poses[:8], rest, np.arange(8.0))
+    related = ['force_1 depend on piston_1' in text for text in told if 'depend on' in text]
+    # With one limit for any number of poses and tests there were 10 times as many others.
+    assert related.count(True) == 100
+    assert related.count(False) < 5
 
 
 def test_requests_that_are_none(small, poses):

@@ -113,7 +113,6 @@ def test_recordings_that_are_refused(standard, recording):
             EXCAVATOR.experiment(standard, recording._replace(signals=signals))
     with pytest.raises(InputError, match="depth = 'terrain', allowed: surface"):
         ExcavatorIdentification('terrain')
-    # Percent of a spool would be clipped to full opening.
     for name, value in (('spool_bucket', 81.0), ('length_arm', 2e3), ('theta_3', -90.0)):
         other = Recording('logged', {name: signal(np.arange(10.0), np.full(10, value))})
         with pytest.raises(InputError, match=f'{name} in logged is at most .* unit right'):

@@ -33,9 +33,9 @@ _FEWEST_POSES = 3
 # Fewest rows of a test of residuals.
 _FEWEST_ROWS = 8
 # Warned about: residual of a pose over the scatter of all; how far data move what is known before,
-# in standard deviations of such moves, and of what is known; and the significance of a residual's
-# dependence on time, pose or payload (Student's t).
-_OUTLIER, _PULLED, _FAR, _DEPENDS = 6.0, 3.0, 1.5, 4.5
+# in standard deviations of such moves, and of what is known; and the chance with which residuals
+# that are noise depend on time, pose or payload.
+_OUTLIER, _PULLED, _FAR, _CHANCE = 6.0, 3.0, 1.5, 0.01
 # Correlation over the poses of a gauge that measures what the model predicts.
 _FOLLOWS = 0.95
 # Warned about: standard error of a mean over the range of the means. Noise and vibrations have at
@@ -394,8 +394,11 @@ def _check_residuals(
     times: np.ndarray,
 ) -> list[str]:
     """Return warnings about outliers, and residuals that depend on time, pose or payload."""
+    from scipy.stats import t
+
     warnings = []
     conditions = [statics.conditions(pose) for pose in poses]
+    tests = len(residuals) * (1 + len(conditions[0]))
     for name, rest in residuals.items():
         use = np.isfinite(rest)
         # An outlier enlarges the scatter, but hardly the median.
@@ -417,7 +420,7 @@ def _check_residuals(
                 continue
             related = float(np.corrcoef(x, y)[0, 1])
             student = related * np.sqrt((len(x) - 2) / max(1.0 - related**2, 1e-12))
-            if abs(student) > _DEPENDS:
+            if abs(student) > t.ppf(1.0 - 0.5 * _CHANCE / tests, len(x) - 2):
                 warnings.append(
                     f'the residuals of {name} depend on {what} (correlation {related:.2f}): the'
                     ' model lacks something, or a signal, a dimension or the payload is wrong;'

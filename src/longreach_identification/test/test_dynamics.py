@@ -20,6 +20,7 @@ from longreach_identification.machine import (
     Recording,
     Signal,
 )
+from longreach_identification.recordings import signal
 
 NOISE = 0.05
 TIMES = np.arange(-1.0, 20.0, 0.02)
@@ -104,7 +105,7 @@ def found(
 ) -> Estimate:
     """Identify from a frequency of 3 rad/s; notes are at the end of the warnings."""
     noise = NOISE * np.random.default_rng(1).standard_normal(TIMES.size)
-    own = {'motion': Signal(TIMES, shown + noise, np.full(TIMES.size, np.nan))}
+    own = {'motion': signal(TIMES, shown + noise)}
     recording = Recording('run', {**own, **(others or {})})
     result = dynamics.identify(
         machine or Oscillator(), 3.0, [recording], parameters,
@@ -179,8 +180,7 @@ def test_an_interruption_while_other_delays_are_tried_keeps_the_result(
 
 def test_signals_of_another_clock_are_named() -> None:
     shown = np.sin(3.4 * MOVED)
-    late = Signal(TIMES + 1.7e9, shown, np.full(TIMES.size, np.nan))
-    warnings = found(shown, others={'camera': late}).warnings
+    warnings = found(shown, others={'camera': signal(TIMES + 1.7e9, shown)}).warnings
     assert warnings[0].startswith('camera of run have no row in the motion that is compared')
 
 
@@ -189,13 +189,14 @@ def test_what_no_parameters_explain_is_named_and_what_is_swapped() -> None:
     warnings = ' '.join(found(shown).warnings)
     assert 'residuals in motion above those at rest: motion (' in warnings
     assert 'the model does not explain them: a column' in warnings
-    moved, unknown = np.sin(3.0 * MOVED), np.full(TIMES.size, np.nan)
-    noise = NOISE * np.random.default_rng(2).standard_normal((2, TIMES.size))
-    values = moved * [[0.5], [1.0]] + noise
-    swapped = {f'strain_{i}': Signal(TIMES, values[i - 1], unknown) for i in (1, 2)}
+    moved, random = np.sin(3.0 * MOVED), np.random.default_rng(2)
+    shares = {'strain_1': 0.5, 'strain_2': 1.0}
+    swapped = {
+        n: signal(TIMES, random.normal(share * moved, NOISE)) for n, share in shares.items()
+    }
     warnings = ' '.join(found(moved, others=swapped).warnings)
-    for i in (1, 2):
-        assert f'times, it looks like strain_{3 - i})' in warnings
+    for other in shares:
+        assert f'times, it looks like {other})' in warnings
 
 
 def test_a_machine_that_needs_longer_recordings_keeps_its_first_result(
