@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -102,3 +103,17 @@ def test_large_images_pass_where_only_the_camera_has_the_segment() -> None:
     assert len(numbers) == 20
     # With the usual segment more than half of them are lost.
     assert numbers[-1] - numbers[0] < 25
+
+
+def without_transports(path: Path) -> list[tuple[str, str]]:
+    root = ElementTree.parse(path).getroot()
+    space = '{http://www.eprosima.com}'
+    for parent in list(root.iter()):
+        for name in ('transport_descriptors', 'userTransports', 'useBuiltinTransports'):
+            for child in parent.findall(space + name):
+                parent.remove(child)
+    return [(element.tag, (element.text or '').strip()) for element in root.iter()]
+
+
+def test_the_profiles_differ_in_their_transports_only() -> None:
+    assert without_transports(CONFIG / USUAL) == without_transports(CONFIG / IMAGES)

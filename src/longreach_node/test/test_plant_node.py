@@ -235,6 +235,16 @@ def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
         assert world.cycles == list(range(51))
 
 
+def test_without_lockstep_it_starts_alone_after_a_while() -> None:
+    with bench(
+        *FREE, *setting('plant', start_timeout=0.05, duration=0.3, command_timeout=0.0)
+    ) as b:
+        toy = b.add(Toy)
+        b.until(toy.done.done, 'end')
+        assert toy.sample == 30
+        assert toy.state == pytest.approx(0.3 * SAFE)
+
+
 # --- services ----------------------------------------------------------------------------------
 
 
@@ -269,6 +279,14 @@ def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
 
 
 # --- nothing silent ----------------------------------------------------------------------------
+
+
+def test_the_plant_makes_simulation_time_itself() -> None:
+    # Its timers must not wait for the clock that it publishes.
+    with bench(*setting('plant', duration=0.1, use_sim_time=True)) as b:
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: len(world.samples) == 11)
 
 
 def test_a_command_from_another_time_is_reported_for_a_while(
