@@ -124,6 +124,18 @@ def test_a_slider_of_the_machine_gives_its_value(shown):
     page.get_by_text('Charts', exact=True).click()
 
 
+@pytest.mark.slow
+def test_a_narrow_page_shows_its_charts_from_end_to_end(shown, chromium):
+    # Its panel, and with it the charts, get their width late.
+    narrow = Tab(chromium, shown.view, {'width': 480, 'height': 600})
+    narrow.until(lambda: len(narrow.charts()) == 3, 'all charts')
+    for _ in range(2):
+        first = narrow.charts()[0]
+        narrow.until(lambda old=first: narrow.charts()[0] != old, 'later values')
+    narrow.until(lambda: fits(narrow.axes()[0]), 'limits that fit')
+    narrow.page.close()
+
+
 def test_keys_pause_step_and_resume(shown):
     source, page = shown.view.source, shown.page
 

@@ -1,3 +1,9 @@
+def test_motions_of_micrometres_are_in_charts():
+    world = world_of(*(sample(float(k), 1e-6 * k) for k in range(3)))
+    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [POSITION])
+    assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
+
+
 """What is known of machines, from messages as they come."""
 
 import math
