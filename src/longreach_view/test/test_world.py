@@ -1,9 +1,3 @@
-def test_motions_of_micrometres_are_in_charts():
-    world = world_of(*(sample(float(k), 1e-6 * k) for k in range(3)))
-    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [POSITION])
-    assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
-
-
 """What is known of machines, from messages as they come."""
 
 import math
@@ -276,6 +270,12 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert times[first] == 12.345
     assert times[second] == pytest.approx(12.345, abs=1e-5)
     assert values[first] == 1234.0
+
+
+def test_motions_of_micrometres_are_in_charts():
+    world = world_of(*(sample(float(k), 1e-6 * k) for k in range(3)))
+    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [POSITION])
+    assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
 
 
 def test_a_gap_is_none_of_a_line_and_what_is_published_on_changes_holds():
