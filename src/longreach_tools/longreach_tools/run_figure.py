@@ -21,9 +21,9 @@ def draw_run(
     spec: MachineSpec[Any, Any, Any], file: Path, run: Run[Any], library: Run[Any] | None = None
 ) -> None:
     """Draw panels and lanes below what the machine itself draws; the ``library``'s dotted."""
-    names = {one: [c.name for c, _ in curves_of(one, run.columns)] for one in spec.panels}
+    named = [(one, [c.name for c, _ in curves_of(one, run.columns)]) for one in spec.panels]
     # Not zeros of an optional one.
-    panels = [p for p, have in names.items() if have and (not p.optional or run.stack(have).any())]
+    panels = [p for p, have in named if have and (not p.optional or run.stack(have).any())]
     above = 2.2 if spec.figures else 0.0
     rows = len(panels) + bool(spec.lanes)
     size = (9.0, 1.8 * rows + 1.6 * above)

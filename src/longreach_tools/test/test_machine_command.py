@@ -65,7 +65,7 @@ class Swing(MachineSpec[Rope, Push, Options]):
     parameters, scenarios, options = Rope, Push, Options
     scenario, swept = 'high.yaml', 'length'
     results = {'height': 'm'}
-    panels = (Panel('height', (Curve('height'),)),)
+    panels = (Panel('height', [Curve('height')]),)
     services = {'let-go': 'let it go'}
     valves, moves, loads = 'rope', 'ropes', 'somebody'
 
