@@ -15,7 +15,6 @@ from longreach_excavator.linkage import (
     boom_cylinder,
     bucket_cylinder,
     lever_pin,
-    rod_forces,
 )
 from longreach_excavator.parameters import ExcavatorParameters
 
@@ -27,12 +26,6 @@ def over_the_range(linkage: Linkage, rows: int = 401) -> np.ndarray:
     """Return poses from dead point to dead point of each joint, (rows, 3) [rad]."""
     low, high = np.array(linkage.ranges()).T
     return low + np.linspace(NEAR, 1.0 - NEAR, rows)[:, None] * (high - low)
-
-
-def tensions(linkage: Linkage, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """Return the tensions of LK and PK (2, rows) [N] by forces of the bucket's cylinder."""
-    at = [bucket_cylinder(angle, linkage.pins)[:3] for angle in q[:, 2].tolist()]
-    return np.transpose([rod_forces(F, *ways) for F, ways in zip(force, at, strict=True)])
 
 
 def places(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
@@ -169,7 +162,7 @@ def test_directions_are_the_corrected_thesis(excavator):
 def test_rod_forces_are_the_thesis(excavator):
     q = working(excavator)
     known, force = thesis(excavator, q), 290e3
-    found_lk, found_pk = tensions(excavator.linkage(), q, np.full(len(q), force))
+    rods = excavator.linkage().rod_forces(q, np.array(force))
     two, three, four = known.phi_2, known.phi_3, known.phi_4
     # (B.1), (B.2); F_JK of the thesis is positive in tension.
     pk = (np.sin(two) - np.cos(two) * np.tan(four)) / (
@@ -178,8 +171,8 @@ def test_rod_forces_are_the_thesis(excavator):
     lk = (np.sin(two) - np.cos(two) * np.tan(three)) / (
         -np.sin(four) + np.cos(four) * np.tan(three)
     )
-    np.testing.assert_allclose(found_pk, -force * pk, rtol=1e-10)
-    np.testing.assert_allclose(found_lk, -force * lk, rtol=1e-10, atol=1e-6)
+    np.testing.assert_allclose(rods.pk, -force * pk, rtol=1e-10)
+    np.testing.assert_allclose(rods.lk, -force * lk, rtol=1e-10, atol=1e-6)
 
 
 def test_installed_bucket(excavator):
@@ -228,11 +221,11 @@ def test_linkages_close_and_rods_balance(excavator, random_excavator):
         expected = [*lengths.T, np.full(len(q), pins.llk), np.full(len(q), pins.lpk)]
         np.testing.assert_allclose(np.abs(sides), expected, rtol=0.0, atol=1e-12)
         # K's balance, and virtual work: the rod turns the bucket as the cylinder does.
-        in_lk, in_pk = tensions(linkage, q, force)
+        rods = linkage.rod_forces(q, force)
         jk, lk, pk = ((K - place) / abs(K - place) for place in (at.J, at.L, at.P))
-        scale = np.abs(in_lk) + np.abs(in_pk) + np.abs(force)
-        assert np.all(abs(force * jk - in_lk * lk - in_pk * pk) < 1e-13 * scale)
-        moment = ((at.P - at.D).conj() * in_pk * pk).imag
+        scale = np.abs(rods.lk) + np.abs(rods.pk) + np.abs(force)
+        assert np.all(abs(force * jk - rods.lk * lk - rods.pk * pk) < 1e-13 * scale)
+        moment = ((at.P - at.D).conj() * rods.pk * pk).imag
         np.testing.assert_allclose(moment, force * linkage.levers(q)[:, 2], rtol=1e-9)
         # Ends of the strokes are those of the joints.
         shortest = np.array([c.retracted for c in other.cylinders])
