@@ -219,6 +219,8 @@ class _Search(NamedTuple):
         values = np.column_stack([rows.matrix, rows.residuals]) / rows.deviations[:, None]
         slopes = np.abs(rows.matrix[:, 0])
         values[:, 0] *= slopes > MOVES * self.noise * rows.slope_deviations
+        # A difference of line times would explain what is seen while a camera is bumped.
+        values[:, 2] = 0.0
         own = np.abs(self.problem.residuals(rows, self.found))
         # Single wrong pixels count less than the others of their time.
         block = np.searchsorted(self.edges, rows.times, side='right')

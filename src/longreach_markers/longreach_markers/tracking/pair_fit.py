@@ -60,6 +60,8 @@ _LEAST_SIGHTINGS = 3
 _MAX_STEPS, _LARGEST_STEP, _CONVERGED = 30, 0.05, 0.01
 # Blocks of time for the standard error, and the least number of them.
 _BLOCKS, _LEAST_BLOCKS = 40, 10
+# Images in which something moves; fewer may be those of a bump, or of noise, and tell no offset.
+_LEAST_MOVING = 5
 # Intervals around a step of the clock, or before a bump, in which splines are not used.
 _AROUND = 4
 # Sightings of which most must contradict the solution, in a row, to be named.
@@ -290,6 +292,7 @@ class PairFit:
         freedom = math.sqrt(len(right) / (len(right) - len(prior)))
         for _ in range(10):
             moves = np.abs(slopes) > MOVES * noise * max(1.0, scale)
+            moves &= len(np.unique(rows.times[moves])) >= _LEAST_MOVING
             matrix[:, :count] = segment * (slopes * (moves & with_offset))[:, None]
             matrix[:, count : count + 2] = moves[:, None] * whole[:, 1:3] * (lines > np.arange(2))
             weighted = matrix * weights[:, None] / scale**2
