@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +25,8 @@ def script(name, *arguments, **environment):
         capture_output=True,
         text=True,
         cwd=ROOT,
+        # Where tests run in the background, it is ignored.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 
