@@ -38,7 +38,7 @@ MEASURED_TIME = 6.0
 """Length of the test to which the trend lines were fitted [s]."""
 STRONGEST = 1e7
 """Largest force of a cylinder [N]; larger ones mean wrong units."""
-# Tanks are at atmospheric pressure, 1e5 Pa: smaller values are in bar, or MPa. Largest forces
+# Tanks are at atmospheric pressure, 1e5 Pa: smaller values are in bar, or MPa. Measured forces
 # below this share of what the weakest cylinder can are in kN: no rod bears 2.5 times as much.
 _WEAKEST, _THOUSANDTHS = 5e4, 2.5e-3
 
@@ -87,7 +87,7 @@ def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces
     """Return the forces in a file, linear between rows, or by (5.1) to (5.5) of its pressures."""
     table = read_table(file)
     times, forces = table['time'], _forces(table, excavator)
-    check_forces(f'{file}', forces, excavator)
+    check_forces(f'{file}', forces)
     if times[0] > 0.0:
         raise InputError(f'{file}: time begins at {times[0]:g} s, allowed: 0 or before')
 
@@ -97,13 +97,17 @@ def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces
     return GivenForces(at, float(times[-1]))
 
 
-def check_forces(what: str, forces: np.ndarray, excavator: ExcavatorParameters) -> None:
+def check_forces(
+    what: str, forces: np.ndarray, measured_on: ExcavatorParameters | None = None
+) -> None:
     """Raise InputError for forces in another unit than N; no force at all is allowed."""
-    area, largest = min(c.head_area for c in excavator.cylinders), float(np.abs(forces).max())
-    weakest = _THOUSANDTHS * excavator.oil.supply_pressure * area
-    if largest > 0.0 and not weakest <= largest <= STRONGEST:
+    least, largest = 0.0, float(np.abs(forces).max())
+    if measured_on is not None:
+        area = min(c.head_area for c in measured_on.cylinders)
+        least = _THOUSANDTHS * measured_on.oil.supply_pressure * area
+    if largest > 0.0 and not least <= largest <= STRONGEST:
         raise InputError(
-            f'{what}: a force of {largest:g} N is the largest, allowed: {weakest:.3g} to'
+            f'{what}: a force of {largest:g} N is the largest, allowed: {least:.3g} to'
             f' {STRONGEST:g} N; look at its unit'
         )
 
