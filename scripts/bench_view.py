@@ -77,7 +77,8 @@ async def _first_motions(port: int) -> dict[str, float]:
         if message['type'] not in ('SetPositionMessage', 'SetOrientationMessage'):
             continue
         name, place = message['name'], (message.get('position'), message.get('wxyz'))
-        machine = 'markers' if '/markers/' in name else name.partition('/')[2].partition('/')[0]
+        machine = name.partition('/machine:')[2].partition('/')[0]
+        machine = 'markers' if '/markers/' in name else machine
         was = places.setdefault(name + message['type'], place)
         if was != place and name.endswith(_MOVING.get(machine, '\n')):
             moved.setdefault(machine, time.monotonic())
