@@ -98,7 +98,7 @@ def plants(quick: bool) -> list[Row]:
         # Compiles the kernels.
         _call((*command, 'duration:=0.5'))
         # Without start and end, which both runs have.
-        short, long = 2.0, 6.0 if quick else 10.0
+        short, long = 4.0, 9.0 if quick else 12.0
         spent = [_processor_time((*command, f'duration:={end}')) for end in (short, long)]
         share = (spent[1] - spent[0]) / (long - short)
         rows.append(Row(name, (share,), note=f'{100.0 * share:.0f} % of a core'))
