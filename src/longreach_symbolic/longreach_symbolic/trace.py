@@ -27,7 +27,6 @@ from longreach_symbolic.links import Model
 
 # (7): the derivative of a rotation about z.
 _Q = sympy.Matrix([[0, -1, 0], [1, 0, 0], [0, 0, 0]])
-_ZERO = sympy.Integer(0)
 
 
 def trace(
