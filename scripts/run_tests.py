@@ -13,6 +13,7 @@ module are started once only. The slowest 20 are listed at the end.
 from __future__ import annotations
 
 import importlib.util
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,9 @@ def main(arguments: list[str]) -> int:
     workers = ['-n', '2' if everything else '3']
     pytest = [sys.executable, '-m', 'pytest', *PLUGINS]
     chosen = [*quick, *paths, *arguments]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Ctrl-C ends pytest, which says so; this script waits for it.
+        signal.signal(signal.SIGINT, lambda *_: None)
     code = subprocess.call([*pytest, *workers, *PARALLEL, *chosen], cwd=ROOT)
     if code == 1 and again:
         print('tests: those that failed, once more, one at a time:', flush=True)

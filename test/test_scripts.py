@@ -78,6 +78,22 @@ def test_tests_hand_on_the_exit_code_and_leave_out_what_is_slow(small_test):
     assert '1 failed, 1 passed' in done.stdout.splitlines()[-1]
 
 
+def test_interrupted_tests_end_without_a_traceback(tmp_path):
+    path = tmp_path / 'test_long.py'
+    path.write_text('import os, signal\n\n\ndef test():\n    os.killpg(0, signal.SIGINT)\n')
+    program = f'{sys.executable} scripts/run_tests.py -p no:cacheprovider -n 0 {path}'
+    done = subprocess.run(
+        ['setsid', '-w', *program.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+    assert done.returncode == pytest.ExitCode.INTERRUPTED
+    assert 'KeyboardInterrupt' in done.stdout
+    assert done.stderr == ''
+
+
 @pytest.mark.slow
 def test_tests_hand_on_arguments_and_run_all_if_asked_to(small_test):
     chosen = [f'{small_test}::{name}' for name in ('test_good', 'test_long')]
