@@ -36,7 +36,6 @@ from longreach_dynamics._array_calls import ArrayCall, matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
-from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 
 # Rows of the table that compiled code works with, one column for each link. One array for numbers
 # and for intermediate results, because numba counts references to each array at each use, and each
@@ -269,37 +268,6 @@ def _mass_matrix(q, M, table):  # type: ignore[no-untyped-def]
             result[i, k] = total if i == n - 1 else total + result[i + 1, k]
 
 
-@njit
-def _free_motion(_, x, torque, table, dx):  # type: ignore[no-untyped-def]
-    """Write the derivative of (q, q') under constant joint torques."""
-    n = table.shape[1]
-    place_links(x[:n], x[n:], table)
-    for i in range(n):
-        dx[i], dx[n + i] = x[n + i], torque[i]
-    accelerations(dx[n:], table)
-
-
-_integrate = nonstiff_integrator(_free_motion)
-
-
-@kernel
-def _swing(x, interval, tolerance, table, states):  # type: ignore[no-untyped-def]
-    """Write states (rows, 2 n) of a chain without torques; return the status of the last one."""
-    torque, step, status = np.zeros(table.shape[1]), interval, 0
-    for row in range(states.shape[0]):
-        if row > 0:
-            # Steps of equal length: a short last one would be wasted.
-            step = interval / math.ceil(interval / step)
-            time = (row - 1) * interval
-            x, _, step, status = _integrate(
-                time, interval, x, torque, table, tolerance, tolerance, step
-            )
-            if status != 0:
-                break
-        states[row] = x
-    return status, row, x
-
-
 _NO_WRENCHES = np.empty((0, 6))
 # What a call raises for arguments of other types, and for numbers that cannot be used.
 _REFUSED = (TypeError, ValueError, AttributeError)
@@ -460,33 +428,6 @@ class PlanarChain:
             'wrenches', rows, good[:, None] | [False] + [True] * 5, f'links 0 to {self.size - 1}'
         )
         return rows
-
-
-def swing(
-    chain: PlanarChain,
-    q: np.ndarray,
-    v: np.ndarray,
-    interval: float,
-    intervals: int,
-    tolerance: float = 1e-9,
-) -> np.ndarray:
-    """
-    Let a chain swing freely from q, v (n,), with steps of order 8 as long as errors allow.
-
-    Returns rows of q and v after each ``interval`` [s], (intervals + 1, 2 n), the beginning first;
-    ``tolerance`` of the local error, absolute and relative.
-    """
-    if not 0.0 < interval < math.inf:
-        raise InputError(f'interval = {interval} s, allowed: (0, inf) s')
-    if not (intervals >= 0 and float(intervals).is_integer()):
-        raise InputError(f'intervals = {intervals}, allowed: integers from 0')
-    if not 1e-14 <= tolerance <= 1e-3:
-        raise InputError(f'tolerance = {tolerance}, allowed: [1e-14, 0.001]')
-    x = np.concatenate(chain._vectors(q=q, v=v))
-    states = np.empty((int(intervals) + 1, 2 * chain.size))
-    status, row, reached = _swing(x, float(interval), float(tolerance), chain.table(), states)
-    raise_for(status, (row - 1) * interval, reached)
-    return states
 
 
 def _again(entry: ArrayCall, *arguments: np.ndarray) -> None:
