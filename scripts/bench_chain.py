@@ -92,7 +92,8 @@ def _states(x, samples, table, tolerance):  # type: ignore[no-untyped-def]
 def swing(duration: float, tolerance: float = LONGREACH_TOLERANCE) -> np.ndarray:
     """Return the angles of the library's free swing."""
     start = np.append(START, np.zeros(3))
-    return _states(start, round(duration / SAMPLE), chain().table(), tolerance)[:, :3]
+    states = _states(start, round(duration / SAMPLE), chain().table(), tolerance)
+    return np.asarray(states[:, :3])
 
 
 def longreach() -> Program:
