@@ -25,7 +25,10 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from longreach_node.cycle_node import CycleNode
 
 # Older stamps than this may mean that time began anew [s].
 RESTART_AFTER = 0.5
@@ -123,77 +126,6 @@ class Kind(Enum):
     INVALID = 'invalid'  # negative stamp
 
 
-class SampleOrder:
-    """The order of samples; with a ``sample_time`` of 0 [s] any later one is the next cycle."""
-
-    def __init__(self, sample_time: float, lockstep: bool = False) -> None:
-        self._sample_time, self._lockstep = sample_time, lockstep
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything: the next sample is the first."""
-        self.latest: int | None = None
-        self.kept: Sample | None = None
-        self._kept_at = self._answered = 0.0
-
-    def answered(self, now: float) -> None:
-        """Note that the latest cycle was answered."""
-        self._answered = now
-
-    def kind_of(self, sample: Sample, now: float) -> Kind:
-        """Return what a sample is; it is kept when only the next one can tell."""
-        if sample.stamp < 0:
-            return Kind.INVALID
-        if self.latest is None:
-            return Kind.NEW
-        difference = sample.stamp - self.latest
-        T = self._sample_time
-        cycles = round(difference / (T * 1e9)) if T else min(difference, 1)
-        if cycles > 0:
-            self.kept = None
-            return Kind.NEW
-        asked_again = now - self._answered > ASKED_AGAIN
-        if cycles == 0:
-            return Kind.REPEATED if asked_again else Kind.DUPLICATE
-        older = -difference > RESTART_AFTER * 1e9
-        if not older and sample.stamp > 0 and not self._continues(sample):
-            return Kind.LATE
-        if self._lockstep and sample.stamp == 0 and (older or asked_again):
-            self.kept = None
-            return Kind.RESTART
-        if self._continues(sample):
-            return Kind.RESTART
-        if self.kept is None or self.kept.stamp != sample.stamp:
-            self.kept, self._kept_at = sample, now
-        elif now - self._kept_at > ASKED_AGAIN:
-            self.kept = None
-            return Kind.RESTART
-        return Kind.OLDER
-
-    def _continues(self, sample: Sample) -> bool:
-        """Return whether a sample continues from the one that was kept."""
-        return self.kept is not None and 0 < sample.stamp - self.kept.stamp <= RESTART_AFTER * 1e9
-
-
-class Answering(Protocol):
-    """What a node that answers samples does for its :class:`SampleStream`."""
-
-    def run(self, sample: Sample, report: bool) -> None:
-        """Run a cycle, and call ``done`` or ``invalid``; whether diagnostics are due."""
-
-    def send_again(self) -> None:
-        """Send the latest command again: the plant has not received it."""
-
-    def forget(self) -> None:
-        """Forget everything: the next sample is the first."""
-
-    def inform(self, text: str) -> None:
-        """Write a line to the log."""
-
-    def warn(self, text: str) -> None:
-        """Write a warning to the log, but not about every message of a bad stream."""
-
-
 class SampleStream:
     """The samples that a node answers; ``counts`` has the numbers of those that were not used."""
 
@@ -202,7 +134,7 @@ class SampleStream:
 
     def __init__(
         self,
-        node: Answering,
+        node: CycleNode[Any],
         sample_time: float,
         lockstep: bool,
         halves: int = 2,
@@ -210,25 +142,20 @@ class SampleStream:
     ) -> None:
         self.counts = dict.fromkeys(('missed', 'late', 'stale', 'unpaired', 'invalid'), 0)
         self._node, self._lockstep, self._halves = node, lockstep, halves
+        self._period, self._whole_cycles = round(sample_time * 1e9), whole_cycles
         self._reported = 0
-        self._period = round(sample_time * 1e9)
-        self._pairs = Pairs()
-        self._order = SampleOrder(sample_time if whole_cycles else 0.0, lockstep)
-        self._staleness = Staleness()
-        self._answered = False
+        self._pairs, self._staleness = Pairs(), Staleness()
         # Stamps of the latest cycles without a gap.
         self._stamps: deque[int] = deque(maxlen=_AVERAGED + 1)
-
-    @property
-    def latest(self) -> int | None:
-        """Stamp of the latest cycle; None before the first."""
-        return self._order.latest
+        self.clear()
 
     def clear(self) -> None:
         """Forget everything but the counts: the next sample is the first."""
         self._pairs.clear()
-        self._order.clear()
         self._stamps.clear()
+        self.latest: int | None = None  # stamp of the latest cycle
+        self._kept: Sample | None = None
+        self._kept_at = self.answered_at = 0.0
         self._answered = False
 
     def is_stale(self, sent: int, received: int, now: float) -> bool:
@@ -260,10 +187,9 @@ class SampleStream:
 
     def done(self, stamp: int, answered: bool, now: float) -> None:
         """Note that a cycle ran, and whether there is a command."""
-        latest, self._order.latest = self._order.latest, stamp
-        self._answered = answered
+        latest, self.latest, self._answered = self.latest, stamp, answered
         if answered:
-            self._order.answered(now)
+            self.answered_at = now
         if latest is None or not self._period or stamp == latest:
             return
         missed, interval = round((stamp - latest) / self._period) - 1, float(stamp - latest)
@@ -293,35 +219,64 @@ class SampleStream:
         grown, self._reported = total > self._reported, total
         return grown
 
+    def kind_of(self, sample: Sample, now: float) -> Kind:
+        """Return what a sample is; it is kept when only the next one can tell."""
+        if sample.stamp < 0:
+            return Kind.INVALID
+        if self.latest is None:
+            return Kind.NEW
+        difference = sample.stamp - self.latest
+        cycles = round(difference / self._period) if self._whole_cycles else min(difference, 1)
+        if cycles > 0:
+            self._kept = None
+            return Kind.NEW
+        asked_again, before = now - self.answered_at > ASKED_AGAIN, self._kept
+        if cycles == 0:
+            return Kind.REPEATED if asked_again else Kind.DUPLICATE
+        older = -difference > RESTART_AFTER * 1e9
+        continues = before is not None and 0 < sample.stamp - before.stamp <= RESTART_AFTER * 1e9
+        if not older and sample.stamp > 0 and not continues:
+            return Kind.LATE
+        if self._lockstep and sample.stamp == 0 and (older or asked_again):
+            self._kept = None
+            return Kind.RESTART
+        if continues:
+            return Kind.RESTART
+        if before is None or before.stamp != sample.stamp:
+            self._kept, self._kept_at = sample, now
+        elif now - self._kept_at > ASKED_AGAIN:
+            self._kept = None
+            return Kind.RESTART
+        return Kind.OLDER
+
     def _on_sample(self, sample: Sample, now: float) -> None:
         """Answer a sample, by its place in the order."""
-        latest, kind = self._order.latest, self._order.kind_of(sample, now)
+        latest, kind = self.latest, self.kind_of(sample, now)
         if kind is Kind.NEW:
             self._run(sample, latest)
-            return
-        if kind in (Kind.DUPLICATE, Kind.REPEATED):
+        elif kind in (Kind.DUPLICATE, Kind.REPEATED):
             if not self._answered:
                 self._run(sample, latest)
             elif kind is Kind.REPEATED:
-                self._order.answered(now)
+                self.answered_at = now
                 self._node.send_again()
-            return
-        where = f'sample of {sample.stamp * 1e-9:.6f} s, after {(latest or 0) * 1e-9:.6f} s'
-        if kind is Kind.RESTART:
-            self._node.inform(f'time began anew: {where}')
-            self._node.forget()
-            kept = self._order.kept
-            self.clear()
-            if kept is not None:
-                self._run(kept, None)
-            self._run(sample, None if kept is None else kept.stamp)
-            return
-        self.counts['late'] += 1
-        hints = {
-            Kind.OLDER: ' unless the next sample continues from it',
-            Kind.INVALID: ', allowed: stamps from 0 on',
-        }
-        self._node.warn(f'{kind.value} {where}, is not used{hints.get(kind, "")}')
+        else:
+            where = f'sample of {sample.stamp * 1e-9:.6f} s, after {(latest or 0) * 1e-9:.6f} s'
+            if kind is Kind.RESTART:
+                self._node.inform(f'time began anew: {where}')
+                self._node.forget()
+                kept = self._kept
+                self.clear()
+                if kept is not None:
+                    self._run(kept, None)
+                self._run(sample, None if kept is None else kept.stamp)
+                return
+            self.counts['late'] += 1
+            hints = {
+                Kind.OLDER: ' unless the next sample continues from it',
+                Kind.INVALID: ', allowed: stamps from 0 on',
+            }
+            self._node.warn(f'{kind.value} {where}, is not used{hints.get(kind, "")}')
 
     def _run(self, sample: Sample, latest: int | None) -> None:
         """Run the cycle of a sample; diagnostics are due in each new second of the stamps."""

@@ -3,7 +3,7 @@ A machine's way through time, sample by sample; without a node.
 
 :class:`Simulation` holds state and command and decides when the machine advances, with a schedule
 of wall times [s] from any origin, which are arguments. What is published is the business of its
-node, which it knows as :class:`SimulationNode`.
+node.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import Machine, step_time
 from longreach_node.diagnostics import Incidents
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import seconds_to_nanoseconds
+
+if TYPE_CHECKING:
+    from longreach_node.plant_node import PlantNode
 
 State = TypeVar('State')
 Command = TypeVar('Command')
@@ -46,117 +49,6 @@ SHORTEST_PERIOD = 1e-3
 _REPEAT_FIRST, _REPEAT = 1.0, 3.0
 
 
-class Pacing:
-    """The schedule of samples: ``rate`` a second, at ``factor`` times real time; 0: always due."""
-
-    def __init__(self, rate: float, factor: float) -> None:
-        self.rate = rate
-        self.factor = factor
-        self.restart(0.0, 0)
-
-    def restart(self, now: float, sample: int) -> None:
-        """Let the present sample be due now."""
-        self._origin = now
-        self._origin_sample = sample
-
-    @property
-    def period(self) -> float:
-        """How often to look whether a sample is due [s]."""
-        if self.factor == 0.0:
-            return SHORTEST_PERIOD
-        period = 1.0 / (self.rate * self.factor)
-        # Between samples that are far apart the time is published again.
-        return max(SHORTEST_PERIOD, period / math.ceil(period / PAUSED_PERIOD))
-
-    def due(self, now: float, sample: int) -> int:
-        """Return by how many samples the schedule is ahead of the present one; 1 at factor 0."""
-        if self.factor == 0.0:
-            return 1
-        elapsed = (now - self._origin) * self.factor
-        return self._origin_sample + int(elapsed * self.rate) - sample
-
-    def delay(self, now: float, sample: int) -> float:
-        """Return how far the next sample, if it is due, is behind real time [s]; factor > 0."""
-        return (self.due(now, sample) - 1) / (self.rate * self.factor)
-
-    def is_overrun(self, begun: float, now: float, sample: int) -> bool:
-        """Return whether it is too far behind to catch up, which it tries since ``begun``."""
-        return self.factor > 0.0 and max(self.delay(now, sample), now - begun) > BACKLOG
-
-    def is_turn_over(self, begun: float, now: float, unpaced: bool) -> bool:
-        """Return whether other callbacks must run, while samples follow each other at once."""
-        return (unpaced or self.factor == 0.0) and now - begun >= _FAST_TURN
-
-
-class Lockstep:
-    """How long an answer has been awaited; for the first one ``start_timeout`` is added."""
-
-    def __init__(self, timeout: float, start_timeout: float, longest_turn: float) -> None:
-        self.timeout = timeout
-        self._start_timeout = start_timeout
-        self._longest_turn = longest_turn
-        self.restart(0.0)
-
-    def restart(self, now: float) -> None:
-        """Begin to wait: a sample was published, or a pause has ended."""
-        self._turned = now
-        self._listened = self._listened_since_repeat = 0.0
-
-    def listen(self, now: float) -> None:
-        """Count the time since the last call, or since the wait began."""
-        # A node that did not run did not listen either.
-        turn = min(now - self._turned, self._longest_turn)
-        self._turned = now
-        self._listened += turn
-        self._listened_since_repeat += turn
-
-    def must_repeat(self, sample: int) -> bool:
-        """Return whether to publish a sample again: it may have come before discovery."""
-        if self._listened_since_repeat <= (_REPEAT if sample else _REPEAT_FIRST):
-            return False
-        self._listened_since_repeat = 0.0
-        return True
-
-    def limit(self, sample: int) -> float:
-        """Return the longest wait for the answer to a sample [s]."""
-        return self.timeout + (0.0 if sample else self._start_timeout)
-
-    def is_overdue(self, sample: int) -> bool:
-        """Return whether the longest wait is over."""
-        return self._listened > self.limit(sample)
-
-
-class SimulationNode(Protocol):
-    """What a simulation asks of its node; stamps are the present time [ns]."""
-
-    def publish_sample(self, nanoseconds: int) -> None:
-        """Publish the present sample; in lockstep an answer to it may come before this returns."""
-
-    def publish_again(self, nanoseconds: int) -> None:
-        """Publish the present sample again, because it was not answered."""
-
-    def publish_paused(self, nanoseconds: int) -> None:
-        """Publish the present time again, and the drawing unless that has been done."""
-
-    def flush(self) -> None:
-        """Wait until everything that was published has been received, but not for long."""
-
-    def set_period(self, period: float) -> None:
-        """Call :meth:`Simulation.tick` every ``period`` seconds of wall time from now on."""
-
-    def is_shut_down(self) -> bool:
-        """Return whether the process was asked to end."""
-
-    def warn(self, text: str, interval: float = 1.0) -> None:
-        """Write a warning to the log, for each place not more often than once per interval [s]."""
-
-    def on_end(self) -> None:
-        """Take note of the last sample."""
-
-    def command_topics(self) -> str:
-        """Return the topics on which commands come, for an error."""
-
-
 class Simulation(Generic[State, Command]):
     """
     State and command of a machine, and when it advances.
@@ -171,7 +63,7 @@ class Simulation(Generic[State, Command]):
         settings: SimulatorParameters,
         initial_command: Command,
         safe_command: Command,
-        node: SimulationNode,
+        node: PlantNode[State, Command],
     ) -> None:
         self.machine, self.settings = machine, settings
         self._initial_command, self._safe_command = initial_command, safe_command
@@ -180,12 +72,11 @@ class Simulation(Generic[State, Command]):
         self.paused = settings.start_paused
         self.started = self.finished = self.quitting = False
         self.error: LongreachError | None = None
-        self._pacing = Pacing(settings.publish_rate, settings.real_time_factor)
-        self._lockstep = Lockstep(
-            settings.lockstep_timeout,
-            settings.start_timeout,
-            max(_LONGEST_TURN, 2.0 * self._pacing.period),
-        )
+        # Of the schedule: the wall time at which a sample was due.
+        self._origin, self._origin_sample = 0.0, 0
+        # Of the wait for an answer: when it was looked for, and how long since it began, and since
+        # the sample was published last.
+        self._turned = self._listened = self._listened_since_repeat = 0.0
         self._clock_published = 0.0
         self._repeated_sample = -1
         self._steps_left = 0
@@ -241,7 +132,30 @@ class Simulation(Generic[State, Command]):
     @property
     def _is_driven_by_answers(self) -> bool:
         """Whether each answer lets the next sample follow at once."""
-        return self.settings.lockstep and self._pacing.factor == 0.0
+        return self.settings.lockstep and self.settings.real_time_factor == 0.0
+
+    @property
+    def _period(self) -> float:
+        """How often to look whether a sample is due [s]."""
+        settings = self.settings
+        if self.stepping or settings.real_time_factor == 0.0:
+            return SHORTEST_PERIOD
+        period = 1.0 / (settings.publish_rate * settings.real_time_factor)
+        # Between samples that are far apart the time is published again.
+        return max(SHORTEST_PERIOD, period / math.ceil(period / PAUSED_PERIOD))
+
+    def _due(self, now: float) -> int:
+        """Return by how many samples the schedule is ahead of the present one; 1 at factor 0."""
+        settings = self.settings
+        if settings.real_time_factor == 0.0:
+            return 1
+        elapsed = (now - self._origin) * settings.real_time_factor
+        return self._origin_sample + int(elapsed * settings.publish_rate) - self.sample
+
+    def _delay(self, now: float) -> float:
+        """Return how far the next sample, if it is due, is behind real time [s]; factor > 0."""
+        settings = self.settings
+        return (self._due(now) - 1) / (settings.publish_rate * settings.real_time_factor)
 
     # --- commands ------------------------------------------------------------------------------
 
@@ -318,7 +232,7 @@ class Simulation(Generic[State, Command]):
         if self.settings.lockstep and not self._answered:
             self._check_deadline(now)
         elif self.settings.lockstep:
-            if self._steps_left or self._pacing.due(now, self.sample) > 0:
+            if self._steps_left or self._due(now) > 0:
                 self.go_on()
         else:
             self._advance(now)
@@ -326,43 +240,51 @@ class Simulation(Generic[State, Command]):
     def _advance(self, begun: float) -> None:
         """Advance while samples are due, as far as one turn may."""
         now, unpaced = begun, self._steps_left > 0
-        while unpaced or self._pacing.due(now, self.sample) > 0:
-            if not unpaced and self._pacing.is_overrun(begun, now, self.sample):
-                self._drop_delay(now)
+        is_fast = self.settings.real_time_factor == 0.0
+        while unpaced or self._due(now) > 0:
+            if not (unpaced or is_fast) and max(self._delay(now), now - begun) > BACKLOG:
+                count, delay = self.incidents.add(OVERRUNS, now), self._delay(now)
+                self._node.warn(
+                    f'overrun {count}: {delay:.3f} s behind real time, dropped from the schedule;'
+                    ' use a lower real_time_factor or a larger step',
+                    interval=_OVERRUNS_AFTER,
+                )
+                self._origin, self._origin_sample = now, self.sample
                 return
             self.go_on()
             now = time.monotonic()
-            if self._pacing.factor == 0.0 and self.sample % _FLUSH_EVERY == 0:
+            if is_fast and self.sample % _FLUSH_EVERY == 0:
                 self._node.flush()
             if self._stands_still or self._node.is_shut_down():
                 return
-            if self._pacing.is_turn_over(begun, now, unpaced):
+            if (unpaced or is_fast) and now - begun >= _FAST_TURN:
                 return
-
-    def _drop_delay(self, now: float) -> None:
-        """Let the schedule begin anew, because the delay is too long."""
-        count = self.incidents.add(OVERRUNS, now)
-        delay = self._pacing.delay(now, self.sample)
-        self._node.warn(
-            f'overrun {count}: {delay:.3f} s behind real time, dropped from the schedule;'
-            ' use a lower real_time_factor or a larger step',
-            interval=_OVERRUNS_AFTER,
-        )
-        self._pacing.restart(now, self.sample)
 
     def _check_deadline(self, now: float) -> None:
         """Publish a sample again whose answer does not come, or raise when it is overdue."""
-        sample = self.sample
-        self._lockstep.listen(now)
-        if self._lockstep.must_repeat(sample):
-            self._repeated_sample = sample
+        # A node that did not run did not listen either.
+        turn = min(now - self._turned, max(_LONGEST_TURN, 2.0 * self._period))
+        self._turned = now
+        self._listened += turn
+        self._listened_since_repeat += turn
+        if self._listened_since_repeat > (_REPEAT if self.sample else _REPEAT_FIRST):
+            self._listened_since_repeat = 0.0
+            self._repeated_sample = self.sample
             self._node.publish_again(self.nanoseconds)
-        if self._lockstep.is_overdue(sample):
+        limit = self.settings.lockstep_timeout
+        if not self.sample:
+            limit += self.settings.start_timeout
+        if self._listened > limit:
             raise LongreachError(
                 f'no command on {self._node.command_topics()} with the stamp {self.time:.9f} s'
-                f' within {self._lockstep.limit(sample):g} s (lockstep_timeout). Does the'
-                ' controller still run, and with the same sample time?'
+                f' within {limit:g} s (lockstep_timeout). Does the controller still run, and with'
+                ' the same sample time?'
             )
+
+    def _listen_anew(self, now: float) -> None:
+        """Begin to wait: a sample was published, or a pause has ended."""
+        self._turned = now
+        self._listened = self._listened_since_repeat = 0.0
 
     def go_on(self) -> None:
         """Advance to the next sample and publish it, or end after the last one."""
@@ -410,23 +332,20 @@ class Simulation(Generic[State, Command]):
     def _publish(self) -> None:
         """Publish the present sample."""
         self._clock_published = time.monotonic()
-        self._lockstep.restart(self._clock_published)
+        self._listen_anew(self._clock_published)
         self._node.publish_sample(self.nanoseconds)
 
     def _restart_schedule(self) -> None:
         """Let simulation time and wall time meet here and now."""
         now = time.monotonic()
-        self._pacing.restart(now, self.sample)
-        self._lockstep.restart(now)
+        self._origin, self._origin_sample = now, self.sample
+        self._listen_anew(now)
         self._set_period()
 
     def _set_period(self) -> None:
-        """Set the period of the ticks."""
-        if self._is_driven_by_answers:
-            # A tick only checks the deadline.
-            self._node.set_period(_LOCKSTEP_PERIOD)
-        else:
-            self._node.set_period(SHORTEST_PERIOD if self.stepping else self._pacing.period)
+        """Set the period of the ticks; of a loop that answers drive, they check the deadline."""
+        period = _LOCKSTEP_PERIOD if self._is_driven_by_answers else self._period
+        self._node.set_period(period)
 
     def _begin_anew(self) -> None:
         """Restart the schedule, and a loop in lockstep whose answer has come."""
@@ -441,8 +360,6 @@ class Simulation(Generic[State, Command]):
     def set_speed(self, settings: SimulatorParameters) -> None:
         """Follow new settings: real_time_factor and time-outs."""
         self.settings = settings
-        self._lockstep.timeout = settings.lockstep_timeout
-        self._pacing.factor = settings.real_time_factor
         self._begin_anew()
 
     def pause(self) -> None:

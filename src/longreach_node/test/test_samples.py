@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +13,6 @@ from longreach_node.samples import (
     Kind,
     Pairs,
     Sample,
-    SampleOrder,
     SampleStream,
     Staleness,
 )
@@ -57,11 +57,10 @@ def test_a_repeated_half_replaces_the_one_that_waits_and_clear_forgets() -> None
 # --- the order of a stream -------------------------------------------------------------------
 
 
-def order(latest: int = 100, lockstep: bool = False, sample_time: float = T) -> SampleOrder:
-    """Return the order of a stream whose latest cycle was answered at the wall time 10 s."""
-    new = SampleOrder(sample_time, lockstep)
-    new.latest = latest * NS
-    new.answered(10.0)
+def order(latest: int = 100, lockstep: bool = False, whole: bool = True) -> SampleStream:
+    """Return a stream whose latest cycle was answered at the wall time 10 s."""
+    new = SampleStream(Mock(), T, lockstep, whole_cycles=whole)
+    new.latest, new.answered_at = latest * NS, 10.0
     return new
 
 
@@ -86,25 +85,25 @@ def order(latest: int = 100, lockstep: bool = False, sample_time: float = T) -> 
 )
 def test_kinds(stamp: int, kind: Kind) -> None:
     assert order().kind_of(Sample(stamp, '', None), 10.0) is kind
-    if stamp >= 0:
-        assert SampleOrder(T).kind_of(Sample(stamp, '', None), 10.0) is Kind.NEW
+    first = Kind.NEW if stamp >= 0 else Kind.INVALID
+    assert SampleStream(Mock(), T, False).kind_of(Sample(stamp, '', None), 10.0) is first
 
 
 @pytest.mark.parametrize(
-    ('sample_time', 'latest', 'more', 'kind'),
+    ('whole', 'latest', 'more', 'kind'),
     [
         # A wall clock's stamp has no exact double; the difference of two has.
-        (T, 1_795_177_166_480_740_619, NS, Kind.NEW),
-        (T, 1_795_177_166_480_740_619, 1, Kind.DUPLICATE),
+        (True, 1_795_177_166_480_740_619, NS, Kind.NEW),
+        (True, 1_795_177_166_480_740_619, 1, Kind.DUPLICATE),
         # Without a cycle time any later stamp is the next.
-        (0.0, 100 * NS, 1, Kind.NEW),
-        (0.0, 100 * NS, 10**12, Kind.NEW),
-        (0.0, 100 * NS, 0, Kind.DUPLICATE),
-        (0.0, 100 * NS, -1, Kind.LATE),
+        (False, 100 * NS, 1, Kind.NEW),
+        (False, 100 * NS, 10**12, Kind.NEW),
+        (False, 100 * NS, 0, Kind.DUPLICATE),
+        (False, 100 * NS, -1, Kind.LATE),
     ],
 )
-def test_differences_count(sample_time: float, latest: int, more: int, kind: Kind) -> None:
-    stream = order(sample_time=sample_time)
+def test_differences_count(whole: bool, latest: int, more: int, kind: Kind) -> None:
+    stream = order(whole=whole)
     stream.latest = latest
     assert stream.kind_of(Sample(latest + more, '', None), 10.0) is kind
 
