@@ -142,7 +142,7 @@ def test_a_picture_that_is_cut_is_left_out_and_counted(folder: Path) -> None:
     file = folder / 'left_2.png'
     file.write_bytes(file.read_bytes()[:40])
     images, _, node = played(4, source=folder)
-    assert node._feeds[0][0].counts['damaged'] == 1
+    assert node._channels[0][0].counts['damaged'] == 1
     assert [image_to_gray(image)[0, 0] for image in images] == [0, 1, 3, 4]
 
 
@@ -216,7 +216,7 @@ def test_it_begins_without_listeners_in_the_end(
         ({'camera': '{large}'}, r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
         (
             {'frame_rate': 0.0},
-            'frame_rate = 0 Hz, allowed for pictures without times in their names',
+            r'has no times of its images; give --rate \(rate=; frame_rate of the video node\)',
         ),
         ({'sources': 'left=/a.avi'}, "and sources = 'left=/a.avi', allowed: one of them"),
         ({'source': "''", 'sources': 'a.avi'}, "'a.avi', allowed: CAMERA=FILE such as"),

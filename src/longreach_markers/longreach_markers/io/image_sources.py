@@ -47,28 +47,32 @@ def open_source(
         For a camera or stream that cannot be opened.
     """
     text = str(spec).strip()
-    device = int(text) if text.isdecimal() else text
-    if isinstance(device, int) or device.startswith('/dev/video'):
-        _check_device(device)
-        name = f'camera {device}'
+    if is_live(text):
+        device = int(text) if text.isdecimal() else text
+        # The part of an address before @ may contain a password.
+        name = re.sub('//[^/@]*@', '//', text)
+        if '://' not in text:
+            _check_device(device)
+            name = f'camera {device}'
         return CameraSource(device, name, capture or CaptureOptions(), clock, color)
-    if '://' in device and not device.startswith('file://'):
-        # The part before @ may contain a password.
-        name = re.sub('//[^/@]*@', '//', device)
-        return CameraSource(device, name, capture or CaptureOptions(), clock, color)
-    if not device:
+    if not text:
         raise InputError("source = '', allowed: a camera, address, file, folder or pattern")
     try:
-        return stored_source(device, color)
+        return stored_source(text, color)
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
         # Unknown user, name too long, invalid pattern, folder without permission.
         reason = getattr(error, 'strerror', None) or error
         raise InputError(
-            f'{device} cannot be read: {reason}; allowed: a camera, address, file, folder or'
-            ' pattern'
+            f'{text} cannot be read: {reason}; allowed: a camera, address, file, folder or pattern'
         ) from error
+
+
+def is_live(spec: str) -> bool:
+    """Return whether a source is a camera or a stream, and no file."""
+    is_address = '://' in spec and not spec.startswith('file://')
+    return spec.isdecimal() or spec.startswith('/dev/video') or is_address
 
 
 def _check_device(device: int | str) -> None:

@@ -24,7 +24,7 @@ class Picture(NamedTuple):
 
 
 def pictures_of(
-    sources: Mapping[str, ImageSource], rate: float | None = None
+    sources: Mapping[str, ImageSource], rate: float | None = None, *, from_zero: bool = True
 ) -> Iterator[Picture]:
     """
     Yield the images of files in the order of time.
@@ -35,14 +35,16 @@ def pictures_of(
         By camera.
     rate : float, optional
         Images per second [Hz], instead of the times of the files.
+    from_zero : bool
+        The first of pictures with numbers is at 0 s; otherwise at its number over the rate.
 
     Raises
     ------
     InputError
         For files without times if there is no rate.
     """
-    places = places_of(sources)
-    earliest = min(first for first, _, _ in places)
+    places = _places_of(sources)
+    earliest = min(first for first, _, _ in places) if from_zero else 0
     streams = [
         _stream(camera, source, rate, first - earliest, step, unit)
         for (camera, source), (first, step, unit) in zip(sources.items(), places, strict=True)
@@ -54,7 +56,7 @@ def pictures_of(
         yield picture
 
 
-def places_of(sources: Mapping[str, ImageSource]) -> list[tuple[int, int, int]]:
+def _places_of(sources: Mapping[str, ImageSource]) -> list[tuple[int, int, int]]:
     """
     Return the place of each source's first picture, its step, and what both are divided by.
 
@@ -88,7 +90,8 @@ def _stream(
             stamp = round((first + step * frame.number) * _SECOND / (counted * unit))
         else:
             raise InputError(
-                f'{source.name} has no times of its images; give --rate (rate=), or names that'
+                f'{source.name} has no times of its images; give --rate (rate=; frame_rate of'
+                ' the video node), or names that'
                 ' end with a time such as left_12.345.png'
             )
         yield Picture(camera, stamp, frame.image, frame.name)
