@@ -30,8 +30,9 @@ from longreach_identification.stillness import Mean, Motion, StillStretch, find_
 _STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1
 # Fewest poses that determine a friction and a mass.
 _FEWEST_POSES = 3
-# Fewest rows of a test of residuals.
-_FEWEST_ROWS = 8
+# Fewest rows of a test of residuals; fewest values of a condition that are tested by their means,
+# and what is the same value, relative to their range.
+_FEWEST_ROWS, _FEWEST_VALUES, _SAME = 8, 4, 0.01
 # Warned about: residual of a pose over the scatter of all; how far data move what is known before,
 # in standard deviations of such moves, and of what is known; and the chance with which residuals
 # that are noise depend on time, pose or payload.
@@ -418,6 +419,11 @@ def _check_residuals(
             x, y = values[use], rest[use]
             if np.ptp(x) == 0.0 or np.ptp(y) == 0.0 or len(x) < _FEWEST_ROWS:
                 continue
+            order = np.argsort(x)
+            group = np.cumsum(np.diff(x[order], prepend=x[order[0]]) > _SAME * np.ptp(x))
+            if group[-1] + 1 >= _FEWEST_VALUES:
+                # What friction leaves in a pose is alike each time, with and without a load.
+                x, y = (np.bincount(group, v[order]) / np.bincount(group) for v in (x, y))
             related = float(np.corrcoef(x, y)[0, 1])
             student = related * np.sqrt((len(x) - 2) / max(1.0 - related**2, 1e-12))
             if abs(student) > t.ppf(1.0 - 0.5 * _CHANCE / tests, len(x) - 2):
