@@ -76,7 +76,10 @@ class _CacheFile(IndexDataCacheFile):
                 file.unlink(missing_ok=True)
 
     def _load_index(self) -> Any:
-        return super()._load_index() if self._is_usable(self._index_path) else {}
+        # Of a type of arguments that has another name now, or is gone, it cannot be read.
+        with contextlib.suppress(AttributeError, ImportError):
+            return super()._load_index() if self._is_usable(self._index_path) else {}
+        return {}
 
     def _load_data(self, name: str) -> Any:
         if not self._is_usable(self._data_path(name)):

@@ -97,9 +97,10 @@ from machine.inner import inner
 from machine.maker import make
 from machine.plain import plain
 
-class numbers(NamedTuple):
+class Given(NamedTuple):
     factor: float
 
+numbers = Given
 made = make(inner)
 
 @kernel
@@ -186,6 +187,8 @@ def test_cache_is_used_until_a_called_module_changes(
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
     assert run(package) == (15.5, 1, 0, 1)
+    # What it was compiled for has another name now.
+    assert_noticed([('outer', 'Given', 'Other', 15.5)], package, lambda: run(package))
 
 
 @pytest.mark.parametrize(
