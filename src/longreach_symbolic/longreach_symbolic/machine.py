@@ -22,13 +22,13 @@ from numba import njit
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import read_only
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve, lu, lu_solve
+from longreach_dynamics.linear_algebra import lu, lu_solve
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 from longreach_symbolic.arm import Arm, check_stable, elastic_stiffness
 from longreach_symbolic.generated import compiled, kernels_of, parameter_values
 from longreach_symbolic.links import Links
-from longreach_symbolic.motion import force_matrix, hold
+from longreach_symbolic.motion import Constants, accelerator, force_matrix
 from longreach_symbolic.scenario import Scenario
 
 Torques = tuple[float, ...]
@@ -48,15 +48,6 @@ _FIRST = 0.1
 _APART = 1e-3
 # Poses of a scenario at which the loop must be stable.
 _POSES = 5
-
-
-class _Constants(NamedTuple):
-    """What the compiled equations take."""
-
-    values: np.ndarray  # parameters
-    force: np.ndarray  # (n, N)
-    rotors: np.ndarray  # (n, n), B J B^T
-    damping: np.ndarray  # (n, n)
 
 
 class State(NamedTuple):
@@ -110,57 +101,29 @@ def stepper(equations: Callable[..., None]) -> Callable[..., tuple[np.ndarray, i
     """
     Return the compiled function that advances links.
 
-    ``step(x, torque, braked, duration, constants)`` returns state and status of the integrator;
-    when brakes are closed it fills ``torque`` with those of the brakes at the end.
+    ``step(x, torque, stopping, duration, constants)`` returns state and status of the integrator;
+    torque and stopping as of :func:`.motion.accelerator`.
     """
-
-    @njit
-    def accelerate(x, torque, braked, constants, acceleration):  # type: ignore[no-untyped-def]
-        n, count = constants.force.shape
-        q, rates = x[:n], x[n:]
-        mass = np.empty((n, n))
-        velocity = np.empty(n)
-        static = np.empty(n)
-        equations(q, rates, constants.values, mass, velocity, static)
-        for i in range(n):
-            acceleration[i] = -velocity[i] - static[i]
-            for k in range(n):
-                mass[i, k] += constants.rotors[i, k]
-                acceleration[i] -= constants.damping[i, k] * rates[k]
-        if not cholesky(mass):
-            acceleration[:] = np.nan
-            return
-        if braked:
-            wanted = np.zeros(count)
-            for i in range(count):
-                for k in range(n):
-                    wanted[i] -= constants.force[k, i] * rates[k] / BRAKE_TIME
-            if not hold(mass, constants.force, wanted, acceleration, torque):
-                acceleration[:] = np.nan
-            return
-        for i in range(n):
-            for k in range(count):
-                acceleration[i] += constants.force[i, k] * torque[k]
-        cholesky_solve(mass, acceleration)
+    accelerate = accelerator(equations)
 
     @njit
     def right_hand_side(_, x, inputs, constants, dx):  # type: ignore[no-untyped-def]
-        torque, braked = inputs
+        torque, stopping = inputs
         n = len(constants.force)
-        accelerate(x, torque, braked, constants, dx[n:])
+        accelerate(x, torque, stopping, constants, dx[n:])
         dx[:n] = x[n:]
 
     integrate = nonstiff_integrator(right_hand_side)
 
     @njit
-    def step(x, torque, braked, duration, constants):  # type: ignore[no-untyped-def]
+    def step(x, torque, stopping, duration, constants):  # type: ignore[no-untyped-def]
         first = _FIRST * duration
-        inputs = (torque, braked)
+        inputs = (torque, stopping)
         after, _, _, status = integrate(
             0.0, duration, x, inputs, constants, _RELATIVE, _ABSOLUTE, first
         )
-        if braked:
-            accelerate(after, torque, braked, constants, np.empty(len(constants.force)))
+        if stopping > 0.0:
+            accelerate(after, torque, stopping, constants, np.empty(len(constants.force)))
         return after, status
 
     return step  # type: ignore[no-any-return]
@@ -184,8 +147,9 @@ class Controller:
         scenario.check_links(links)
         self._force = force = force_matrix(links)
         self.constants = read_only(
-            _Constants(
+            Constants(
                 parameter_values(links),
+                force.copy(),
                 force.copy(),
                 (force * self.arm.column('rotor_inertia')) @ force.T,
                 self.arm.damping * elastic_stiffness(links),
@@ -339,7 +303,7 @@ class FlexibleLinks:
             raise InputError(f'command has {len(torques)} torques, allowed: {count}, or BRAKES')
         acting = np.array(torques or (0.0,) * count)
         x, status = controller.kernels.step(
-            state.x, acting, not torques, duration, controller.constants
+            state.x, acting, 0.0 if torques else BRAKE_TIME, duration, controller.constants
         )
         raise_for(status, time, state.x)
         deflections = self.links.largest_deflections(x[count : self.links.size])

@@ -41,13 +41,14 @@ class Motion(NamedTuple):
     complete: bool  # whether the end was reached
 
 
-class _Constants(NamedTuple):
+class Constants(NamedTuple):
     """What the compiled equations take."""
 
-    values: np.ndarray
-    measured: np.ndarray
-    force: np.ndarray
-    law: Law
+    values: np.ndarray  # parameters
+    measured: np.ndarray  # (n, N), transposed Jacobian of the motor angles
+    force: np.ndarray  # (n, N), from torques
+    rotors: np.ndarray  # (n, n), B J B^T
+    damping: np.ndarray  # (n, n)
 
 
 @njit
@@ -83,47 +84,73 @@ def hold(factor, measured, wanted, acceleration, torque):  # type: ignore[no-unt
     return True
 
 
-def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
+def accelerator(equations: Callable[..., None]) -> Callable[..., None]:
     """
-    Return the compiled function that integrates equations and records.
+    Return the compiled function that fills the acceleration (n,) of a state x = (q, q').
 
-    ``record(x, references (K, N), rates (K, N), interval, constants, limits, out)``: x = (q,
-    rates), limits of deflections; ``out`` are q, rates, accelerations (K, 3 n), torques (K, N). It
-    returns the number of rows and the status of the integrator.
+    ``accelerate(x, torque, stopping, constants, acceleration)``: motors have the torques (N,), or,
+    with ``stopping`` [s] above 0, those that let their rates fade with this time, filled in.
     """
 
     @njit
-    def accelerate(x, reference, reference_rate, constants, acceleration, torque):  # type: ignore[no-untyped-def]
-        values, measured, force, law = constants
-        n, count = force.shape
+    def accelerate(x, torque, stopping, constants, acceleration):  # type: ignore[no-untyped-def]
+        n, count = constants.force.shape
         q, rates = x[:n], x[n:]
         mass = np.empty((n, n))
         velocity = np.empty(n)
         static = np.empty(n)
-        equations(q, rates, values, mass, velocity, static)
+        equations(q, rates, constants.values, mass, velocity, static)
+        for i in range(n):
+            acceleration[i] = -velocity[i] - static[i]
+            for k in range(n):
+                mass[i, k] += constants.rotors[i, k]
+                acceleration[i] -= constants.damping[i, k] * rates[k]
         if not cholesky(mass):
             acceleration[:] = np.nan
             return
-        acceleration[:] = -velocity - static
-        if law.locked:
-            if not hold(mass, measured, np.zeros(count), acceleration, torque):
+        if stopping > 0.0:
+            wanted = np.zeros(count)
+            for i in range(count):
+                for k in range(n):
+                    wanted[i] -= constants.measured[k, i] * rates[k] / stopping
+            if not hold(mass, constants.measured, wanted, acceleration, torque):
                 acceleration[:] = np.nan
             return
+        for i in range(n):
+            for k in range(count):
+                acceleration[i] += constants.force[i, k] * torque[k]
+        cholesky_solve(mass, acceleration)
+
+    return accelerate  # type: ignore[no-any-return]
+
+
+def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
+    """
+    Return the compiled function that integrates equations and records.
+
+    ``record(x, references (K, N), rates (K, N), interval, loop, limits, out)``: x = (q, rates),
+    ``loop`` constants and law, limits of deflections; ``out`` are q, rates, accelerations (K, 3
+    n), torques (K, N). It returns the number of rows and the status of the integrator.
+    """
+    accelerate = accelerator(equations)
+
+    @njit
+    def follow(x, reference, reference_rate, loop, acceleration, torque):  # type: ignore[no-untyped-def]
+        constants, law = loop
+        n, count = constants.force.shape
         for i in range(count):
             angle, rate = 0.0, 0.0
             for k in range(n):
-                angle += measured[k, i] * q[k]
-                rate += measured[k, i] * rates[k]
+                angle += constants.measured[k, i] * x[k]
+                rate += constants.measured[k, i] * x[n + k]
             torque[i] = law.gain * (reference[i] - angle)
             torque[i] += law.rate_gain * (reference_rate[i] - rate)
-            for k in range(n):
-                acceleration[k] += force[k, i] * torque[i]
-        cholesky_solve(mass, acceleration)
+        accelerate(x, torque, np.inf if law.locked else 0.0, constants, acceleration)
 
     @njit
-    def right_hand_side(t, x, inputs, constants, dx):  # type: ignore[no-untyped-def]
+    def right_hand_side(t, x, inputs, loop, dx):  # type: ignore[no-untyped-def]
         start, interval, angles, rates = inputs
-        n, count = constants.force.shape
+        n, count = loop[0].force.shape
         torque = np.empty(count)
         # The cubic with these angles and rates at both ends: no jump of the rate, nor of the
         # torque.
@@ -133,19 +160,19 @@ def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
         end = p * p * ((1.0 + 2.0 * rest) * angles[1] - rest * interval * rates[1])
         slope = 6.0 * p * rest / interval * (angles[1] - angles[0])
         slope += rest * (rest - 2.0 * p) * rates[0] + p * (p - 2.0 * rest) * rates[1]
-        accelerate(x, begin + end, slope, constants, dx[n:], torque)
+        follow(x, begin + end, slope, loop, dx[n:], torque)
         dx[:n] = x[n:]
 
     integrate = nonstiff_integrator(right_hand_side)
 
     @njit
-    def record(x, references, reference_rates, interval, constants, limits, recorded, torques):  # type: ignore[no-untyped-def]
-        n, count = constants.force.shape
+    def record(x, references, reference_rates, interval, loop, limits, recorded, torques):  # type: ignore[no-untyped-def]
+        n, count = loop[0].force.shape
         step = 1e-3 * interval
         for row in range(len(references)):
             recorded[row, : 2 * n] = x
             angles, rates = references[row : row + 2], reference_rates[row : row + 2]
-            accelerate(x, angles[0], rates[0], constants, recorded[row, 2 * n :], torques[row])
+            follow(x, angles[0], rates[0], loop, recorded[row, 2 * n :], torques[row])
             for k in range(n - count):
                 if not abs(x[count + k]) <= limits[k]:
                     return row + 1, 0
@@ -153,7 +180,7 @@ def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
                 start = row * interval
                 inputs = (start, interval, angles, rates)
                 x, _, step, status = integrate(
-                    start, interval, x, inputs, constants, _RELATIVE, _ABSOLUTE, step
+                    start, interval, x, inputs, loop, _RELATIVE, _ABSOLUTE, step
                 )
                 if status != 0:
                     return row + 1, status
@@ -188,13 +215,16 @@ def move(
     """Return the motion from rest at q (n,) under a law, with references (K, N) at intervals."""
     count, size, rows = len(links.links), links.size, len(references)
     own = force_matrix(links)
-    constants = _Constants(parameter_values(links), own, own if force is None else force, law)
+    none = np.zeros((size, size))
+    constants = Constants(
+        parameter_values(links), own, own if force is None else force, none, none
+    )
     kernels = kernels_of(compiled(links), __name__, record='recorder')
     limits = np.repeat([link.length for link in links.links], links.modes)
     x = np.concatenate((q, np.zeros(size)))
     recorded, torques = np.empty((rows, 3 * size)), np.empty((rows, count))
     done, status = kernels.record(
-        x, references, reference_rates, interval, constants, limits, recorded, torques
+        x, references, reference_rates, interval, (constants, law), limits, recorded, torques
     )
     raise_for(status, (done - 1) * interval, recorded[done - 1, : 2 * size])
     found_q, rates, accelerations = np.split(recorded[:done], 3, axis=1)
