@@ -63,6 +63,7 @@ def frames_seen(
     lens: float = 0.0,
     start: float = 0.0,
     drift: float = 0.0,
+    jitter: float = 0.0,
 ) -> tuple[Rig, list[RigFrame]]:
     """
     Return a rig, and pixels of three markers that swing, with a noise of ``pixel`` [px].
@@ -72,7 +73,8 @@ def frames_seen(
     shares. Images have a line time [s], of which the rig states a part; that of the right camera
     is longer by ``apart``. A camera has ``lost`` images before a time, and stamps the others by
     their number. Stamps of the left camera are ``late`` by a time between two times. The lens is
-    wrong by a wave [px]. Stamps begin at ``start`` [s]; those of the right camera ``drift``.
+    wrong by a wave [px]. Stamps begin at ``start`` [s]; those of the right camera ``drift``, all
+    ``jitter`` [s].
     """
     rng = np.random.default_rng(seed)
     poses = POSES | {'top': TOP}
@@ -116,6 +118,8 @@ def frames_seen(
             }
         if observations:
             times = dict.fromkeys(observations, start + time)
+            for side in times if jitter else ():
+                times[side] += jitter * rng.standard_normal()
             if 'left' in times:
                 times['left'] += late[0] * (late[1] < time < late[2])
             gap = 0.0 if len(observations) > 1 else math.nan

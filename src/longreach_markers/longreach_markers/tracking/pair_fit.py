@@ -312,6 +312,9 @@ class PairFit:
         np.add.at(scores, blocks, weighted * residuals[:, None])
         used = len(np.unique(blocks[moves])) if moves.any() else 0
         if used >= _LEAST_BLOCKS:
+            # Residuals beyond Huber's bound do not change with the unknowns.
+            within = matrix * (size < _HUBER)[:, None] / scale**2
+            inverse = np.linalg.inv(matrix.T @ within + np.diag(prior))
             by_blocks = np.sum((scores @ inverse[: count + 2].T) ** 2, axis=0)
             variances = np.maximum(variances, by_blocks * used / (used - 1.0))
         across = np.abs(slopes) * rows.deviations / rows.per_pixel
