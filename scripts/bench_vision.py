@@ -33,7 +33,7 @@ from longreach_markers.marker.detection import TRACKED, detect
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
+from longreach_vision.simulator.scene import CameraLook, Scene
 
 TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_markers/test'
 NAN = float('nan')
@@ -339,8 +339,7 @@ def moving_markers(
     plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
     rig = Rig({'left': MountedCamera(camera, pose)}, plane, markers, TrackingParameters())
     look = CameraLook(clutter=40, card=1.5, seed=3, read_noise=2.5)
-    shown = tuple(SimulatedMarker(one.name, one.radius, one.inner) for one in markers)
-    simulator = CameraSimulator(camera, pose, Scene(shown, look))
+    simulator = CameraSimulator(camera, pose, Scene(markers, look))
     rng = np.random.default_rng(0)
     images, centers = [], []
     for k in range(count):

@@ -26,7 +26,7 @@ from longreach_markers.tracking import association
 from longreach_markers.tracking.association import _between
 from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
+from longreach_vision.simulator.scene import CameraLook, Scene
 
 RATE = 15.0
 CAMERA = Camera('left', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
@@ -64,10 +64,7 @@ class Stage:
         look = CameraLook(
             clutter=clutter, card=1.5, noise_everywhere=False, seed=seed, read_noise=noise
         )
-        scene = Scene(
-            tuple(SimulatedMarker(m.name, m.radius, m.inner, m.bright) for m in markers), look
-        )
-        self.simulator = CameraSimulator(CAMERA, POSE, scene)
+        self.simulator = CameraSimulator(CAMERA, POSE, Scene(tuple(markers), look))
         self.rng = np.random.default_rng(seed)
         mounted = dataclasses.replace(MOUNTED, line_time=line_time)
         rig = Rig({'left': mounted}, PLANE, tuple(markers), TrackingParameters(**parameters))

@@ -15,8 +15,9 @@ import pytest
 
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
+from longreach_markers.rig import MarkerOnRig
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, SimulatedMarker
+from longreach_vision.simulator.scene import CameraLook, Occluder, Scene
 
 # Nothing but the markers, on one grey.
 NONE = dict.fromkeys(('exposure', 'read_noise', 'shot_noise', 'vignetting', 'texture'), 0.0)
@@ -26,7 +27,7 @@ PLAIN = CameraLook(
 PINHOLE = Camera('left', 84, 76, 900.0, 910.0, 40.3, 38.2)
 BENT = PINHOLE.replace(distortion=(-0.9, 0.4, 0.01, -0.02, 0.1), cx=-40.0, cy=-70.0)
 FISHEYE = Camera('left', 84, 76, 200.0, 200.0, -110.0, -20.0, 'equidistant', (0.02, 0.0, 0.0, 0.0))
-RING = SimulatedMarker('ring', 0.15, 0.55, normal=(0.0, 1.0, 0.0))
+RING = MarkerOnRig('ring', 0.15, 0.55)
 MANY = 200
 STILL = np.zeros((1, 3))
 # Along the world's y, as towards the boom: x to the right, z up.
@@ -36,7 +37,7 @@ AHEAD = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), np.
 def drawn(
     look: CameraLook,
     place: Any,
-    *markers: SimulatedMarker,
+    *markers: MarkerOnRig,
     time: float = 0.0,
     name: str = 'left',
     seed: int = 0,
@@ -56,8 +57,9 @@ def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
 class View(NamedTuple):
     camera: Camera
     look: CameraLook
-    marker: SimulatedMarker
+    marker: MarkerOnRig
     place: np.ndarray
+    normal: tuple[float, ...] = (0.0, 1.0, 0.0)
 
 
 def plain_picture(
@@ -69,7 +71,7 @@ def plain_picture(
     Every one of samples x samples points in each pixel is a ray that meets the marker's plane or
     not. ``moved`` is the way of the marker in the exposure [m], ``bar`` two columns and a grey.
     """
-    (camera, look, marker, place), samples = view, 12
+    (camera, look, marker, place, normal), samples = view, 12
     margin = int(np.ceil(5.0 * look.blur)) + 1
     columns = np.arange((camera.width + 2 * margin) * samples)
     rows = np.arange((camera.height + 2 * margin) * samples)[:, None]
@@ -78,7 +80,7 @@ def plain_picture(
     v = (rows + (columns * 0.618034) % 1.0) / samples - 0.5 - margin
     rays = camera.undistort(np.stack([u, v], axis=-1), strict=False)
     directions = np.concatenate([rays, np.ones((*rays.shape[:2], 1))], axis=-1) @ AHEAD.rotation.T
-    normal = np.array(marker.normal) / np.linalg.norm(marker.normal)
+    normal = np.array(normal) / np.linalg.norm(normal)
     side = np.cross([0.0, 0.0, 1.0], normal)
     side /= np.linalg.norm(side)
     band, rest = (look.white, look.black) if marker.bright else (look.black, look.white)
@@ -102,8 +104,8 @@ def plain_picture(
 
 def picture(view: View, velocity: np.ndarray = STILL, many: int = MANY) -> np.ndarray:
     """Return what the simulator renders, the mean of many: noise takes the rounding away."""
-    camera, look, marker, place = view
-    scene = Scene((marker,), look.replace(read_noise=0.7))
+    camera, look, marker, place, normal = view
+    scene = Scene((marker,), look.replace(read_noise=0.7), normal)
     simulator = CameraSimulator(camera, AHEAD, scene)
     rng = np.random.default_rng(0)
     total = np.zeros((camera.height, camera.width))
@@ -150,8 +152,10 @@ CASES = {
 @pytest.mark.parametrize('name', CASES)
 def test_a_picture_is_that_of_many_samples(name: str) -> None:
     camera, of_look, of_marker, pixel, depth = CASES[name]
-    look, marker = PLAIN.replace(**of_look), RING._replace(**of_marker)
-    view = View(camera, look, marker, in_front(camera, pixel, depth))
+    look, place = PLAIN.replace(**of_look), in_front(camera, pixel, depth)
+    own = dict(of_marker)
+    normal = own.pop('normal', (0.0, 1.0, 0.0))
+    view = View(camera, look, RING.replace(**own), place, normal)
     sampled = plain_picture(view, np.zeros(3))
     assert np.ptp(sampled) > 80.0
     difference = picture(view) - sampled
@@ -218,7 +222,7 @@ def test_only_windows_change_and_nothing_is_left_behind() -> None:
     look = PLAIN.replace(texture=8.0, clutter=20, vignetting=0.2, exposure=0.01)
     occluder = Occluder((0.0, 0.0), (84.0, 76.0), width=3.0, velocity=(0.0, 30.0), vanishes=0.35)
     look = look.replace(occluders=(occluder,))
-    markers = (RING._replace(radius=0.05), RING._replace(name='two', bright=True, radius=0.04))
+    markers = (RING.replace(radius=0.05), RING.replace(name='two', bright=True, radius=0.04))
     scene = Scene(markers, look)
     simulator = CameraSimulator(PINHOLE, AHEAD, scene)
     rng = np.random.default_rng(3)
@@ -234,14 +238,14 @@ def test_only_windows_change_and_nothing_is_left_behind() -> None:
 
 def test_neighbours_in_one_window_do_not_erase_each_other() -> None:
     names = ('a', 'b', 'c')
-    scene = Scene(tuple(RING._replace(name=name) for name in names), PLAIN.replace(card=0.0))
+    scene = Scene(tuple(RING.replace(name=name) for name in names), PLAIN.replace(card=0.0))
     rng = np.random.default_rng(0)
     # 2.6 radii apart.
     places = np.concatenate([in_front(PINHOLE, (u, 38.0), 16.0) for u in (18.0, 40.0, 62.0)])
     together = CameraSimulator(PINHOLE, AHEAD, scene).image(places, np.zeros((3, 3)), 0.0, rng)
     alone = np.full(together.shape, 120)
     for name, place in zip(names, places, strict=True):
-        picture = drawn(scene.look, place[None], RING._replace(name=name))
+        picture = drawn(scene.look, place[None], RING.replace(name=name))
         alone += picture.astype(int) - 120
     assert abs(together - alone).max() <= 1
 
@@ -250,9 +254,8 @@ def test_neighbours_in_one_window_do_not_erase_each_other() -> None:
 @pytest.mark.parametrize('y', [-8.0, 0.0, 0.1, 8.0, 1e12])
 def test_a_marker_that_is_not_to_be_seen_leaves_the_background(x: float, y: float) -> None:
     # Edge-on in the one case in which it is in front of the camera.
-    edge_on = RING._replace(normal=(1.0, 0.0, 0.0))
-    marker = edge_on if (x, y) == (0.0, 8.0) else RING
-    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((marker,), PLAIN))
+    normal = (1.0, 0.0, 0.0) if (x, y) == (0.0, 8.0) else (0.0, 1.0, 0.0)
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN, normal))
     velocity = np.full((1, 3), np.nan if np.isnan(x) else 1.0)
     picture = simulator.image(np.array([[x, y, 0.0]]), velocity, 0.0, np.random.default_rng(0))
     assert (abs(picture.astype(int) - 120) <= 1).all()
@@ -262,8 +265,8 @@ def test_a_marker_that_is_not_to_be_seen_leaves_the_background(x: float, y: floa
 
 
 def test_the_nearer_of_two_markers_covers_the_other_in_any_order() -> None:
-    near = SimulatedMarker('near', 0.02, offset=-0.5)
-    far = SimulatedMarker('far', 0.05, bright=True)
+    near = MarkerOnRig('near', 0.02, offset=-0.5)
+    far = MarkerOnRig('far', 0.05, bright=True)
     places = np.array([[0.0, 2.0, 0.0], [0.02, 2.0, 0.02]])
     first = drawn(PLAIN, places, near, far)
     np.testing.assert_array_equal(first, drawn(PLAIN, places[::-1], far, near))
@@ -342,7 +345,7 @@ def test_a_picture_repeats_with_its_generator_and_differs_between_cameras() -> N
 
 
 def test_centers_are_projections_of_the_circles_centres() -> None:
-    scene = Scene((RING._replace(offset=0.3), RING._replace(name='behind')), PLAIN)
+    scene = Scene((RING.replace(offset=0.3), RING.replace(name='behind')), PLAIN)
     places = np.array([[0.1, 8.0, 0.05], [0.0, -8.0, 0.0]])
     centers = CameraSimulator(BENT, AHEAD, scene).centers(places)
     assert centers[0] == pytest.approx(BENT.project(np.array([0.1, -0.05, 8.3])), abs=1e-9)

@@ -12,13 +12,12 @@ from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane
-from longreach_markers.rig import MarkerOnRig
 from longreach_tools.output import write_csv
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (
     CameraLook,
     Occluder,
-    SimulatedMarker,
+    Scene,
     backdrop,
     load_look,
     scene_of,
@@ -88,16 +87,9 @@ def test_a_backdrop_goes_from_sky_to_ground_with_its_texture() -> None:
 
 
 def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
-    normal = np.array([0.6, -0.8, 0.0])
-    markers = (
-        MarkerOnRig('tip', 0.1, inner=0.4, bright=True, offset=0.2),
-        MarkerOnRig('base', 0.2, inner=0.0),
-    )
-    rig = dataclasses.replace(small_rig(), plane=Plane(normal, 0.0), markers=markers)
-    scene = scene_of(rig, CameraLook(blur=0.6))
-    tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
-    assert scene.markers == (tip, SimulatedMarker('base', 0.2, 0.0, normal=(0.6, -0.8, 0.0)))
-    assert scene.look.blur == 0.6
+    rig = dataclasses.replace(small_rig(), plane=Plane(np.array([0.6, -0.8, 0.0]), 0.0))
+    look = CameraLook(blur=0.6)
+    assert scene_of(rig, look) == Scene(rig.markers, look, (0.6, -0.8, 0.0))
 
 
 # --- paths ---------------------------------------------------------------------------------------

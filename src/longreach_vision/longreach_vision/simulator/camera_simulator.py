@@ -15,6 +15,7 @@ import numpy as np
 
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
+from longreach_markers.rig import MarkerOnRig
 from longreach_vision.simulator.drawing_kernels import (
     NOISE_LENGTH,
     View,
@@ -25,7 +26,7 @@ from longreach_vision.simulator.drawing_kernels import (
     lit_background,
     noise_field,
 )
-from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, SimulatedMarker, backdrop
+from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, backdrop
 
 
 class CameraSimulator:
@@ -57,8 +58,8 @@ class CameraSimulator:
         self._pose_rows = np.vstack([pose.rotation, pose.translation])
         self._weights = cell_weights(look.blur)
         self._markers = np.zeros((len(scene.markers), 13))
+        self._markers[:, 6:9] = np.array(scene.normal) / math.hypot(*scene.normal)
         for row, marker in zip(self._markers, scene.markers, strict=True):
-            row[6:9] = np.array(marker.normal) / math.hypot(*marker.normal)
             row[9:] = marker.radius, marker.inner, marker.bright, look.card
         offsets = np.array([marker.offset for marker in scene.markers])
         self._offsets = self._markers[:, 6:9] * offsets[:, None]
@@ -164,7 +165,7 @@ def warm_up() -> None:
     looks_along_y = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
     bar = Occluder(start=(0.0, 0.0), end=(64.0, 48.0), width=3.0, vanishes=1.0)
     look = CameraLook(clutter=0, occluders=(bar,))
-    scene = Scene((SimulatedMarker('one', 0.1),), look)
+    scene = Scene((MarkerOnRig('one', 0.1),), look)
     simulator = CameraSimulator(camera, Pose(looks_along_y, np.zeros(3)), scene)
     rng = np.random.default_rng(0)
     for time in (0.0, 1.0):

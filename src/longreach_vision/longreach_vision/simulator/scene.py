@@ -19,28 +19,12 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
+from longreach_markers.rig import MarkerOnRig, Rig
 
 # Largest cells of the coarsest and of the finest texture [px].
 _COARSE, _FINE = 512, 4
 # Half size of clutter [px].
 _CLUTTER = (4.0, 90.0)
-
-
-class SimulatedMarker(NamedTuple):
-    """
-    A circular marker; the defaults are those of a marker on the boom.
-
-    ``radius`` of the outer edge [m]; ``inner`` over outer radius, 0: a disc; ``bright``: brighter
-    than its card; ``offset`` of the centre from the given position, along the ``normal`` [m],
-    which has either sign and any length.
-    """
-
-    name: str
-    radius: float
-    inner: float = 0.5
-    bright: bool = False
-    offset: float = 0.0
-    normal: tuple[float, ...] = (0.0, 1.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,10 +145,15 @@ def load_look(path: str | Path | None = None) -> CameraLook:
 
 
 class Scene(NamedTuple):
-    """Everything that simulated cameras see; markers are in the order of their positions."""
+    """
+    Everything that simulated cameras see; markers are in the order of their positions.
 
-    markers: tuple[SimulatedMarker, ...]
+    Their planes are normal to ``normal``, which has either sign and any length.
+    """
+
+    markers: tuple[MarkerOnRig, ...]
     look: CameraLook = CameraLook()
+    normal: tuple[float, ...] = (0.0, 1.0, 0.0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,7 +161,7 @@ class Scene(NamedTuple):
         return tuple(marker.name for marker in self.markers)
 
 
-def scene_of(rig: Any, look: CameraLook) -> Scene:
+def scene_of(rig: Rig, look: CameraLook) -> Scene:
     """Return the scene of a rig, with markers parallel to its plane."""
     for number, occluder in enumerate(look.occluders):
         if occluder.camera and occluder.camera not in rig.cameras:
@@ -180,14 +169,7 @@ def scene_of(rig: Any, look: CameraLook) -> Scene:
                 f'occluders[{number}].camera = {occluder.camera!r}, allowed by the rig:'
                 f' {", ".join(rig.cameras)}, or empty for all'
             )
-    normal = tuple(rig.plane.normal.tolist())
-    return Scene(
-        tuple(
-            SimulatedMarker(one.name, one.radius, one.inner, one.bright, one.offset, normal)
-            for one in rig.markers
-        ),
-        look,
-    )
+    return Scene(rig.markers, look, tuple(rig.plane.normal.tolist()))
 
 
 def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
