@@ -20,8 +20,6 @@ from longreach_boom.controller_node import ControllerNode
 from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.model import constants_of
 from longreach_boom.plant_node import PlantNode
-from longreach_boom.scenario import load_scenario
-from longreach_boom.simulation import simulate
 from longreach_boom.state import piston_positions
 from longreach_dynamics.control import JointController
 from longreach_node import diagnostics, qos
@@ -227,28 +225,6 @@ def test_a_trajectory_with_a_stamp_of_another_clock_is_named(stamp, text, rig, c
     rig.trajectory.publish(message)
     rig.bench.settle()
     assert f'the trajectory {text} its header.stamp' in ''.join(capfd.readouterr())
-
-
-def test_in_lockstep_the_loop_is_the_librarys_run(boom, tmp_path):
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(WAVE)
-    scenario = load_scenario(file, boom, 1e-3)
-    result = simulate(boom, scenario)
-    words = setting(lockstep=True, scenario=file)
-    words += setting('plant', real_time_factor=0.0, duration=scenario.duration)
-    with bench(*words) as b:
-        joints = b.listen(JointState, 'joint_states')
-        hydraulics = b.listen(HydraulicState, 'hydraulics')
-        b.add(ControllerNode)
-        plant = b.add(PlantNode)
-        b.until(plant.done.done, 'end')
-        b.settle()
-    first = list(joints[0].name).index(boom.cylinders[0].name)
-    pistons = [joint.position[first : first + 4] for joint in joints]
-    np.testing.assert_array_equal(pistons, result.columns_like('piston'))
-    spools = result.columns_like('spool')
-    np.testing.assert_array_equal([state.spool for state in hydraulics], spools)
-    assert np.ptp(spools, axis=0).max() > 0.1
 
 
 def test_a_reset_plant_gives_the_same_run_again(tmp_path):

@@ -10,7 +10,6 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_links.controller_node import ControllerNode
 from longreach_links.description import robot_description, thickness
 from longreach_links.plant_node import PlantNode
 from longreach_links.visuals import bent_links, lumped_places
@@ -19,9 +18,8 @@ from longreach_node.testing import bench, setting
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.basis import basis_of
 from longreach_symbolic.links import chord_ends, functions_at, load_links
-from longreach_symbolic.machine import BRAKES, FlexibleLinks, joint_names
+from longreach_symbolic.machine import BRAKES, FlexibleLinks
 from longreach_symbolic.scenario import load_scenario, resting_scenario
-from longreach_symbolic.simulation import simulate
 
 LINKS = load_links()
 SWING = """
@@ -41,37 +39,6 @@ def scenario(tmp_path):
 
 def machine(file):
     return FlexibleLinks(LINKS, designed_arm(LINKS), load_scenario(file, LINKS))
-
-
-@pytest.mark.parametrize('lockstep', [True, False])
-def test_nodes_and_library_compute_the_same(scenario, lockstep):
-    given = setting(scenario=scenario, lockstep=lockstep)
-    given += setting('plant', real_time_factor=0.0, duration=0.4)
-    # Without the controllers' node the plant follows its scenario by itself.
-    with bench(*given) as b:
-        joints = b.listen(JointState, 'joint_states', qos.LATCHED_STREAM)
-        if lockstep:
-            commands = b.listen(JointState, 'joint_command', qos.LATCHED_STREAM)
-            b.add(ControllerNode)
-        plant = b.add(PlantNode)
-        b.until(lambda: plant.done.done() and len(joints) == 81, 'end')
-        if lockstep:
-            assert len(commands) >= 80
-            assert list(commands[0].name) == ['motor_1', 'motor_2']
-    run = simulate(machine(scenario))
-    assert np.ptp(run.column('motor_1')) > 0.2
-    names = joint_names(LINKS)
-    for field, families in (
-        ('position', ('theta_*', 'motor_*', 'f_*')),
-        ('velocity', ('theta_rate_*', 'motor_rate_*', 'f_rate_*')),
-    ):
-        chosen = [column.name for column in run.columns if column.family in families]
-        found = np.array([getattr(message, field) for message in joints])
-        np.testing.assert_array_equal(found, run.stack(chosen))
-    torques = np.array([message.effort[2:4] for message in joints])
-    np.testing.assert_array_equal(torques, run.stack(['torque_1', 'torque_2']))
-    assert tuple(joints[0].name) == names
-    assert joints[0].header.frame_id == 'links_base'
 
 
 def test_torques_by_hand_act_and_after_a_silence_the_brakes_close(scenario):
