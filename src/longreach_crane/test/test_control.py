@@ -14,7 +14,6 @@ import pytest
 from longreach_crane.control import Controller, Emergency, Sample, sense
 from longreach_crane.design import ControllerMatrices
 from longreach_crane.machine import Command
-from longreach_crane.parameters import Machinery
 
 CENTRE = Sample(0.0, False, False)
 BEYOND = Sample(5.5, False, True)
@@ -59,23 +58,19 @@ def test_brake_closes_when_more_than_the_steady_time_is_over(machinery):
 @pytest.mark.parametrize(
     ('steady_time', 'sample_time', 'closes'), [(0.0, 0.01, 1), (0.025, 0.01, 3), (0.3, 0.1, 4)]
 )
-def test_steady_time_in_cycles(
-    steady_time: float, sample_time: float, closes: int, machinery: Machinery
-) -> None:
+def test_steady_time_in_cycles(steady_time, sample_time, closes, machinery):
     control = controller(machinery, steady_time=steady_time, sample_time=sample_time)
     assert first_braked(run(control, [0.0] * 10)) == closes
 
 
 @pytest.mark.parametrize('force', [0.01, -0.01, 0.5])
-def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(
-    force: float, machinery: Machinery
-) -> None:
+def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(force, machinery):
     states = run(controller(machinery), [0.0] * 301 + [force] + [0.0] * 303)
     assert states[301].steady_cycles == 0
     assert first_braked(states) == 302 + 301
 
 
-def test_next_cycle_delays_force_and_brake_by_exactly_one_cycle(machinery: Machinery) -> None:
+def test_next_cycle_delays_force_and_brake_by_exactly_one_cycle(machinery):
     wanted = [50.0] * 5 + [0.0] * 310 + [80.0, -30.0]
     now = run(controller(machinery), wanted)
     then = run(controller(machinery, output='next_cycle'), wanted)
@@ -110,7 +105,7 @@ def test_emergency_closes_the_brake_in_its_cycle_and_latches(output, machinery):
     assert all(s.command == Command(0.0, True) for s in later)
 
 
-def test_the_first_reason_for_an_emergency_stays(machinery: Machinery) -> None:
+def test_the_first_reason_for_an_emergency_stays(machinery):
     control = controller(machinery)
     state = control.cycle(control.initial_state(), BEYOND, 0.0)
     assert run(control, [0.0] * 60, None, state)[-1].emergency is Emergency.POSITION_LIMIT

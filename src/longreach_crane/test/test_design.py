@@ -19,7 +19,6 @@ from longreach_crane.design import (
     printed_matrices,
 )
 from longreach_crane.model import linear_model, swing_frequency
-from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
@@ -124,9 +123,7 @@ def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery):
 
 
 @pytest.mark.parametrize('length', [0.5, 5.0])
-def test_swing_frequency_is_that_of_the_linear_model(
-    length: float, crane: CraneParameters
-) -> None:
+def test_swing_frequency_is_that_of_the_linear_model(length, crane):
     crane = crane.replace(cable_length=length, car_friction=0.0, load_friction=0.0)
     A, _, _ = linear_model(crane)
     assert np.linalg.eigvals(A).imag.max() == pytest.approx(swing_frequency(crane), rel=1e-12)

@@ -192,7 +192,7 @@ def test_linear_right_hand_side_is_the_matrices():
         assert dx == pytest.approx(product, rel=1e-11, abs=1e-10)
 
 
-def test_linear_held_car_leaves_a_linear_pendulum(crane: CraneParameters) -> None:
+def test_linear_held_car_leaves_a_linear_pendulum(crane):
     p = Constants.of(crane, linear=True)
     x = np.array([3.0, 1.0, 0.0, 0.2, 0.1])
     dx = derivative(x, Inputs(5.0, 50.0, p.d_brake, HELD), p)

@@ -1,29 +1,18 @@
 """The crane as a node: sensors, commands, and what it refuses."""
 
 import math
-from pathlib import Path
 
-import numpy as np
 import pytest
 from longreach_msgs.msg import CraneCommand, CraneSensors
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from longreach_crane.machine import Command, Crane, CraneState
-from longreach_crane.parameters import CraneParameters
+from longreach_crane.machine import Command
 from longreach_crane.plant_node import PlantNode
-from longreach_crane.scenario import load_scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
 from longreach_node.stamps import stamp_of
 from longreach_node.testing import bench, setting
 
-SCENARIO = """
-duration: 1.0
-initial_state: {angle: 0.2, car_velocity: 0.5}
-disturbances:
-  - {time: 0.05, duration: 0.1, force: -200.0}
-"""
 CYCLE = 10_000_000  # [ns]
 LOCKSTEP = setting('plant', lockstep=True, real_time_factor=0.0)
 
@@ -49,32 +38,6 @@ class Rig:
         count = len(self.sensors)
         self.send(force, brake)
         self.bench.until(lambda: len(self.sensors) == len(self.joints) == count + 1)
-
-
-@pytest.mark.parametrize('brake', ['viscous', 'rigid'])
-@pytest.mark.parametrize('model', ['nonlinear', 'linear'])
-def test_it_moves_as_the_library_says(
-    crane: CraneParameters, tmp_path: Path, model: str, brake: str
-) -> None:
-    file = tmp_path / 'scenario.yaml'
-    file.write_text(SCENARIO)
-    commands = [(k * 5.0, 8 <= k < 12) for k in range(20)]
-    with bench(*LOCKSTEP, *setting('plant', scenario=file, model=model, brake=brake)) as b:
-        rig = Rig(b)
-        for force, closed in commands:
-            rig.cycle(force, closed)
-        got = [(*j.effort[:1], *j.position, *j.velocity) for j in rig.joints]
-        positions = [s.car_position for s in rig.sensors]
-    machine = Crane(crane, load_scenario(file, 0.01), model, brake)
-    state: CraneState = machine.initial_state()
-    expected = [state.x]
-    for k, (force, closed) in enumerate(commands):
-        state = machine.advance(state, Command(force, closed), step_time(k, 0.01), 0.01)
-        expected.append(state.x)
-    # f_c, x_c, alpha, x_c', alpha': the message has positions before velocities.
-    assert got == [tuple(x[[0, 1, 3, 2, 4]]) for x in np.array(expected)]
-    assert positions == [x[1] for x in expected]
-    assert rig.joints[0].name == ['car_joint', 'cable_joint']
 
 
 def test_a_force_beyond_that_of_the_motor_is_no_answer():

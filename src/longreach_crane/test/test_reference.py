@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
-from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.parameters import CraneParameters
 from longreach_crane.results import columns_of
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate
@@ -361,14 +361,14 @@ def test_crossings_within_cycles_longer_than_a_swing(limit, machinery):
     assert [event.time for event in result.crossings] == pytest.approx(expected, abs=1e-8)
 
 
-def test_car_that_turns_before_the_limit_crosses_nothing(machinery: Machinery) -> None:
+def test_car_that_turns_before_the_limit_crosses_nothing(machinery):
     start = InitialState(car_position=4.9995, car_velocity=0.05, angle=-0.1)
     result = simulate(machinery, Scenario(duration=0.05, initial_state=start))
     assert result.column('car_velocity')[0] > 0.0 > result.column('car_velocity')[1]
     assert result.crossings == ()
 
 
-def test_car_that_goes_out_and_comes_back_crosses_twice(machinery: Machinery) -> None:
+def test_car_that_goes_out_and_comes_back_crosses_twice(machinery):
     start = InitialState(car_position=4.99, car_velocity=0.6, angle=-0.1)
     scenario = Scenario(duration=1.0, diagnosis=False, initial_state=start)
     result = simulate(machinery, scenario)

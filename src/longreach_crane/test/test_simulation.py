@@ -5,8 +5,6 @@ import pytest
 
 from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import FREE, HELD, advance_motion
-from longreach_crane.parameters import CraneParameters, Machinery
-from longreach_crane.results import CraneRun
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate, warm_up
 from longreach_dynamics.errors import InputError
@@ -49,11 +47,9 @@ def test_rigid_brake_holds_and_lets_go(crane):
     assert released.x[2] != 0.0
 
 
-def test_a_new_number_compiles_nothing(
-    crane: CraneParameters, machinery: Machinery, task_c: Scenario
-) -> None:
+def test_a_new_number_compiles_nothing(crane, machinery, task_c):
     warm_up()
-    before = list(advance_motion.signatures)  # type: ignore[attr-defined]
+    before = list(advance_motion.signatures)
     short = task_c.replace(duration=0.05, initial_state=InitialState(angle=0.2))
     for length in (1, 3.3, 12):
         changed = machinery.replace(crane=crane.replace(cable_length=length, car_friction=0))
@@ -62,7 +58,7 @@ def test_a_new_number_compiles_nothing(
                 simulate(changed, short, model, brake, relative=1e-9, absolute=1e-9)
                 plant = Crane(changed.crane, model=model, brake=brake)
                 plant.advance(plant.initial_state(), Command(0.0, True), 0.0, 0.1)
-    assert list(advance_motion.signatures) == before  # type: ignore[attr-defined]
+    assert list(advance_motion.signatures) == before
     assert len(before) >= 1
 
 
@@ -96,7 +92,7 @@ def test_table_has_one_row_per_cycle(result_c):
     assert np.isfinite(result_c.table).all()
 
 
-def test_events_of_task_c(result_c: CraneRun) -> None:
+def test_events_of_task_c(result_c):
     brake = result_c.column('brake')
     names = ['brake_engaged', 'brake_released', 'emergency', 'brake_engaged']
     assert [event.name for event in result_c.events] == names
@@ -113,7 +109,7 @@ def test_tolerances_are_tight_enough(machinery, task_c, result_c):
     assert loose.table[-1, 1:] != pytest.approx(result_c.table[-1, 1:], abs=1e-9)
 
 
-def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery: Machinery) -> None:
+def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery):
     scenario = Scenario(duration=0.1, initial_state=InitialState(car_position=-5.5))
     events = simulate(machinery, scenario).events
     assert list(map(tuple, events)) == [(0.0, 'emergency'), (0.0, 'brake_engaged')]

@@ -1,11 +1,7 @@
 """Excavators to test with: the installed ones, and random ones that could be built."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,29 +10,28 @@ from longreach_dynamics.resources import share_directory
 from longreach_excavator.linkage import Linkage
 from longreach_excavator.machine import STEP
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import load_scenario
 from longreach_excavator.simulation import simulate
 
 
 @pytest.fixture(scope='session')
-def excavator() -> ExcavatorParameters:
+def excavator():
     """The installed excavator file with the thesis' hydraulics."""
     return load_excavator(default_file('thesis'))
 
 
 @pytest.fixture(scope='session')
-def standard() -> ExcavatorParameters:
+def standard():
     return load_excavator()
 
 
 @pytest.fixture(scope='session')
-def realistic() -> ExcavatorParameters:
+def realistic():
     return load_excavator(default_file('realistic'))
 
 
 @pytest.fixture(scope='session')
-def cycle(standard: ExcavatorParameters) -> ExcavatorRun:
+def cycle(standard):
     """The installed scenario that digs, carries and dumps."""
     file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
     return simulate(standard, load_scenario(file, standard, STEP))
@@ -46,10 +41,10 @@ POWERS = {'m': 1, 'kg': 3, 'kg m^2': 5, 'm^2': 2, 'm^3': 3, 's': 1, 'N s/m': 2, 
 
 
 @pytest.fixture(scope='session')
-def resized() -> Callable[..., ExcavatorParameters]:
+def resized():
     """Return a function that makes a machine of the same shape and another size."""
 
-    def scaled(value: Any, factor: float, unit: str = '') -> Any:
+    def scaled(value, factor, unit=''):
         if isinstance(value, tuple):
             return tuple(scaled(item, factor, unit) for item in value)
         if not dataclasses.is_dataclass(value):
@@ -61,13 +56,13 @@ def resized() -> Callable[..., ExcavatorParameters]:
     return scaled
 
 
-def varied(part: Any, **changes: Callable[[float], float]) -> Any:
+def varied(part, **changes):
     """Return a part with values changed by functions, one after the other."""
     return part.replace(**{name: change(getattr(part, name)) for name, change in changes.items()})
 
 
 @pytest.fixture(scope='session')
-def random_excavator(excavator: ExcavatorParameters) -> Callable[..., ExcavatorParameters]:
+def random_excavator(excavator):
     """
     Return a function that makes an excavator like the installed one, all of it different.
 
@@ -75,14 +70,14 @@ def random_excavator(excavator: ExcavatorParameters) -> Callable[..., ExcavatorP
     fit the linkage. Poses: random, with all cylinders within their strokes.
     """
 
-    def make(random: np.random.Generator) -> ExcavatorParameters:
-        def length(value: float) -> float:
+    def make(random):
+        def length(value):
             return value * random.uniform(0.85, 1.15)
 
-        def other(value: float) -> float:
+        def other(value):
             return value * random.uniform(0.7, 1.3)
 
-        def angle(value: float) -> float:
+        def angle(value):
             return value + random.uniform(-5.0, 5.0)
 
         while True:
@@ -99,7 +94,7 @@ def random_excavator(excavator: ExcavatorParameters) -> Callable[..., ExcavatorP
             bucket = varied(bucket, ldp=length, llk=length, lpk=length, beta_8_deg=angle)
 
             parts = SimpleNamespace(chassis=chassis, boom=boom, arm=arm, bucket=bucket)
-            linkage = Linkage(ExcavatorParameters.pins(parts))  # type: ignore[arg-type]
+            linkage = Linkage(ExcavatorParameters.pins(parts))
             low, high = np.array(linkage.ranges()).T
             # Bucket linkages lose their lever slowly: most of the turn is of no use.
             low[2] = max(low[2], high[2] - random.uniform(2.5, 3.2))

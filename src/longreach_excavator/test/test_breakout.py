@@ -1,7 +1,5 @@
 """Breakout forces against virtual work, an independent balance, and what the command says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

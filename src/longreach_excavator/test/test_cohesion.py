@@ -1,11 +1,8 @@
 """The cohesion from measurements: known values come back, and useless data are refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,27 +12,23 @@ from longreach_dynamics.errors import InputError
 from longreach_excavator.cohesion import fit_cohesion
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.measurements import STEEL, Measurements, read_measurements
-from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 
 NOISE = {'force_lk': 1500.0, 'force_pk': 1500.0, 'theta_4': math.radians(0.3)}
 
 
 @pytest.fixture
-def dig(excavator: ExcavatorParameters) -> Callable[..., ExcavatorRun]:
+def dig(excavator):
     """Return a function that digs in a soil with a cohesion [Pa], with each step as a row."""
 
-    def run(cohesion: float, duration: float, mode: str = 'hydraulic') -> ExcavatorRun:
+    def run(cohesion, duration, mode='hydraulic'):
         return simulate(excavator, dig_scenario(mode, cohesion, duration), sample_time=1e-3)
 
     return run
 
 
-def measured(
-    result: ExcavatorRun, *columns: str, seed: int = 0, every: int = 10, share: float = 1.0
-) -> Measurements:
+def measured(result, *columns, seed=0, every=10, share=1.0):
     """Return columns of a run with a share of the noise, at every so many rows."""
     exact = np.stack([result.column(name)[::every] for name in columns], axis=1)
     noise = np.random.default_rng(seed).standard_normal(exact.shape)
@@ -43,12 +36,12 @@ def measured(
     return Measurements(columns, exact + noise, result.column('time')[::every])
 
 
-def last_pose(result: ExcavatorRun, error: float = 0.0) -> Measurements:
+def last_pose(result, error=0.0):
     """Return the last bucket angle of a run, off by an error [rad]."""
     return Measurements(('theta_4',), np.array([[result.column('theta_4')[-1] + error]]))
 
 
-def blind(duration: float, mode: str = 'hydraulic', forces: str = '') -> Scenario:
+def blind(duration, mode='hydraulic', forces=''):
     """Return a dig that does not say its cohesion."""
     return dig_scenario(mode, None, duration, forces=forces)
 
@@ -246,7 +239,6 @@ def test_pose_after_a_whole_sweep_is_refused_with_the_bound(excavator, dig):
     with pytest.raises(InputError, match='do not determine the cohesion') as caught:
         fit_cohesion(excavator, blind(5.0), last_pose(dig(12e3, 5.0)))
     found = re.search(r'from 1000 to (\d+) Pa fit equally well', str(caught))
-    assert found is not None
     bound = float(found[1])
     # With the bound the bucket sweeps just in time, with a little more it does not.
     assert dig(0.99 * bound, 5.0).time_to_sweep() is not None

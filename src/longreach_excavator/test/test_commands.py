@@ -1,7 +1,5 @@
 """``longreach excavator``: what it prints, writes and refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

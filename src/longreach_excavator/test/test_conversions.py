@@ -1,7 +1,5 @@
 """Between the library's objects and messages, where no run of a node shows it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,6 @@ from longreach_excavator import conversions
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import SIZE
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.terrain import heights
@@ -27,7 +24,7 @@ from longreach_excavator.visuals import bucket_load, ground_line
 HEADER = Header(stamp=Time(sec=47, nanosec=930_000_000), frame_id='excavator_base')
 
 
-def test_the_soil_acts_at_the_tooth() -> None:
+def test_the_soil_acts_at_the_tooth():
     seen = {'soil_x': 3.0, 'soil_z': -5.0, 'tip_x': 7.0, 'tip_z': -2.0, 'soil_moment': 0.0}
     torque = conversions.soil_force_to_message(seen, HEADER).wrench.torque
     moment = np.cross([7.0, 0.0, -2.0], [3.0, 0.0, -5.0])
@@ -37,7 +34,7 @@ def test_the_soil_acts_at_the_tooth() -> None:
     assert pressed.wrench.torque.y == moment[1] - 40.0
 
 
-def test_terrain(excavator: ExcavatorParameters) -> None:
+def test_terrain(excavator):
     machine = Excavator(excavator, dig_scenario(depth='terrain'))
     state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.0)
     ground, volume = machine.constants.ground, state.y[SIZE]
@@ -64,7 +61,7 @@ def test_terrain(excavator: ExcavatorParameters) -> None:
     assert none.action == Marker.DELETE
 
 
-def test_drawn_forces() -> None:
+def test_drawn_forces():
     arrows = {'boom_chassis': (0j, -1.0 + 2j), 'soil': (5.0 - 1j, 0.5 + 0.25j)}
     line = np.array([[2.0, -1.5], [9.0, -1.5]])
     first, soil, surface = conversions.forces_to_message(arrows, line, HEADER).markers
@@ -90,20 +87,20 @@ def test_drawn_forces() -> None:
         ExcavatorCommand(CLOSED.spools, (None, None, 3e4)),
     ],
 )
-def test_commands(excavator: ExcavatorParameters, command: ExcavatorCommand) -> None:
+def test_commands(excavator, command):
     message = conversions.command_to_message(command, HEADER)
     again = deserialize_message(serialize_message(message), ValveCommand)
     assert again.header == HEADER
     assert conversions.command_from_message(again, excavator) == command
 
 
-def test_forces_that_no_cylinder_has(excavator: ExcavatorParameters) -> None:
+def test_forces_that_no_cylinder_has(excavator):
     message = ValveCommand(force=[0.0, math.nan, 0.0])
     with pytest.raises(InputError, match=r'for arm = nan N, allowed: \[-8\.245e\+05'):
         conversions.command_from_message(message, excavator)
 
 
-def test_an_empty_chamber_has_the_vapour_pressure() -> None:
+def test_an_empty_chamber_has_the_vapour_pressure():
     """What the state counts below is missing oil, not a pressure."""
     y, still = np.full(SIZE, 7e5), dict.fromkeys(OBSERVED, 0.0)
     y[6], y[11] = -2.4e7, 1e3

@@ -1,37 +1,28 @@
 """The robot description: a second forward kinematics closes the linkage's loops in its frames."""
 
-from __future__ import annotations
-
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from longreach_dynamics.description import Robot, parse_description
+from longreach_dynamics.description import parse_description
 from longreach_excavator.description import ROOT_FRAME, TOOTH_FRAME, robot_description
 from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import RATE, SIZE
-from longreach_excavator.parameters import ExcavatorParameters
 
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
 
 
-def at(frame: np.ndarray, place: complex | float) -> np.ndarray:
+def at(frame, place):
     """Return a place of a link's plane in the root frame, (3,)."""
     here = complex(place)
     return np.asarray((frame @ [here.real, 0.0, here.imag, 1.0])[:3])
 
 
 @pytest.fixture(scope='module', params=range(6))
-def some_excavator(
-    request: pytest.FixtureRequest,
-    standard: ExcavatorParameters,
-    resized: Callable[..., ExcavatorParameters],
-    random_excavator: Callable[..., ExcavatorParameters],
-) -> ExcavatorParameters:
+def some_excavator(request, standard, resized, random_excavator):
     """The installed excavator, a small and a large one of its shape, and others."""
     if request.param < 3:
         fine = standard.with_value('soil.terrain.cell', 0.04)
@@ -41,17 +32,17 @@ def some_excavator(
     return other.replace(cylinders=tuple(c.replace(count=count) for c, count in counted))
 
 
-def tree(excavator: ExcavatorParameters) -> ElementTree.Element:
+def tree(excavator):
     return ElementTree.fromstring(robot_description(excavator))
 
 
-def numbers(element: ElementTree.Element, path: str, name: str, default: str = '') -> np.ndarray:
+def numbers(element, path, name, default=''):
     found = element.find(path)
     text = default if found is None else found.attrib.get(name, default)
     return np.array([float(word) for word in text.split()])
 
 
-def some_states(excavator: ExcavatorParameters, count: int, seed: int) -> np.ndarray:
+def some_states(excavator, count, seed):
     """Return moving states in poses within the strokes, their ends among them."""
     random = np.random.default_rng(seed)
     low, high = excavator.joint_limits().T
@@ -62,7 +53,7 @@ def some_states(excavator: ExcavatorParameters, count: int, seed: int) -> np.nda
     return y
 
 
-def placed(excavator: ExcavatorParameters, robot: Robot, y: np.ndarray) -> dict[str, np.ndarray]:
+def placed(excavator, robot, y):
     """Return the frames (4, 4) of all links."""
     sample = moving_joints(excavator, y, NO_FORCES)
     return robot.place(dict(zip(sample.names, sample.positions, strict=True)))
@@ -171,7 +162,6 @@ def test_rods_are_never_seen_to_leave_their_barrels(some_excavator):
         spans = {}
         for part in ('barrel', 'rod'):
             link = root.find(f"link[@name='{cylinder.name}_cylinder_{part}']")
-            assert link is not None
             visuals = link.findall('visual')
             tubes = [one for one in visuals if numbers(one, 'origin', 'rpy')[1] != 0.0]
             sides = [numbers(tube, 'origin', 'xyz')[1] for tube in tubes]

@@ -1,13 +1,9 @@
 """What holds boom and arm during the digging: closed valves, or locks; docs/excavator.md."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
@@ -16,12 +12,12 @@ STANDING = ('boom', 'arm')
 HALF_OF_SUPPLY, SUPPLY = 144e5, 288e5
 
 
-def motion_of_d(run: ExcavatorRun) -> float:
+def motion_of_d(run):
     """Return how far the bucket's joint moved [m]."""
     return float(np.abs(run.bucket_joint()).max())
 
 
-def excess_of_swing(run: ExcavatorRun) -> float:
+def excess_of_swing(run):
     """Return by which share the law is above that at the depth below the surface at 3 s."""
     k = int(np.searchsorted(run.column('time'), 3.0))
     depth = run.column('depth')[k]
@@ -30,7 +26,7 @@ def excess_of_swing(run: ExcavatorRun) -> float:
     return float(counted / below - 1.0)
 
 
-def dug(excavator: ExcavatorParameters, step: float = 1e-3) -> ExcavatorRun:
+def dug(excavator, step=1e-3):
     return simulate(excavator, dig_scenario(cohesion=17e3), step)
 
 

@@ -1,9 +1,6 @@
 """What the installed file, scenarios and files of forces say, and a pose at rest."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from longreach_excavator.statics import holding_forces, standing
 FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-50\n'
 
 
-def write(tmp_path: Path, text: str, name: str = 'forces.csv') -> Path:
+def write(tmp_path, text, name='forces.csv'):
     file = tmp_path / name
     file.write_text(text)
     return file
@@ -48,7 +45,6 @@ def test_forces_are_found_beside_the_scenario(tmp_path, excavator, monkeypatch):
         text = f'duration: 0.2\npose: dig\nmode: printed\nforces: {name}\n'
         file = write(tmp_path, text, 'scenario.yaml')
         given = load_scenario(file, excavator, STEP).given_forces(excavator)
-        assert given is not None
         assert given.at(np.array([0.5])).tolist() == [[15.0, 15.0, 10.0]]
 
 

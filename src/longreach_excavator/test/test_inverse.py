@@ -1,7 +1,5 @@
 """Loads of a prescribed motion: against runs, free bodies, statics, and exact derivatives."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -12,8 +10,6 @@ from longreach_dynamics.tables import Table
 from longreach_excavator.columns import COLUMNS as RUN_COLUMNS
 from longreach_excavator.inverse import Motion, inverse, motion_from, read_motion
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 
@@ -24,7 +20,7 @@ REST = np.zeros((1, 3))
 
 
 @pytest.fixture(scope='module', params=['hydraulic', 'printed'])
-def run(request: pytest.FixtureRequest, excavator: ExcavatorParameters) -> ExcavatorRun:
+def run(request, excavator):
     """Return a dig, with each step as a row."""
     turned = excavator.with_value('soil.m_45', -4e3)
     cases = {
@@ -37,14 +33,12 @@ def run(request: pytest.FixtureRequest, excavator: ExcavatorParameters) -> Excav
     return simulate(*cases[request.param], sample_time=1e-3)
 
 
-def table_of(
-    result: ExcavatorRun, names: tuple[str, ...] = RUN_COLUMNS.names, every: int = 1
-) -> Table:
+def table_of(result, names=RUN_COLUMNS.names, every=1):
     """Return columns of a run as if read from a file."""
     return Table('dig.csv', {name: result.column(name)[::every] for name in names})
 
 
-def swinging(times: np.ndarray, tooth: bool = True) -> Motion:
+def swinging(times, tooth=True):
     """Return a motion of all joints with exact derivatives, and a force on the tooth."""
     middle, size = np.radians([20.0, -80.0, -10.0]), np.radians([15.0, 25.0, 40.0])
     w, phase = np.array([1.1, 2.3, 3.7]), np.array([0.0, 1.0, 2.0])
@@ -245,7 +239,7 @@ def test_cutoff_smooths_as_it_says():
     exact = swinging(np.arange(0.0, 40.0, h), tooth=False)
     inner = slice(200, -200)
 
-    def smoothed(angles: np.ndarray) -> Motion:
+    def smoothed(angles):
         columns = {'time': exact.times, **dict(zip(ANGLES, angles.T, strict=True))}
         # Columns that are smoothed away, too.
         columns |= {name: np.full(len(angles), 7.0) for name in (*RATES, *ACCELERATIONS)}

@@ -1,7 +1,5 @@
 """The linkage against its own pins, virtual work, and the thesis' equations put right."""
 
-from __future__ import annotations
-
 import cmath
 import math
 from types import SimpleNamespace
@@ -16,19 +14,18 @@ from longreach_excavator.linkage import (
     bucket_cylinder,
     lever_pin,
 )
-from longreach_excavator.parameters import ExcavatorParameters
 
 # To the dead points but for this share: at them angles are known to half the digits.
 NEAR = 1e-3
 
 
-def over_the_range(linkage: Linkage, rows: int = 401) -> np.ndarray:
+def over_the_range(linkage, rows=401):
     """Return poses from dead point to dead point of each joint, (rows, 3) [rad]."""
     low, high = np.array(linkage.ranges()).T
     return low + np.linspace(NEAR, 1.0 - NEAR, rows)[:, None] * (high - low)
 
 
-def places(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
+def places(excavator, q):
     """Return pins in the world (rows,) [m], from the numbers of the file."""
     x, (one, two, three) = excavator, np.cumsum(q, axis=1).T
     rad = math.radians
@@ -74,15 +71,15 @@ def test_dead_points_are_the_ends(excavator):
 # The thesis' equations, with the errors put right that the notes name
 
 
-def third_side(one: float, two: float, angle: np.ndarray) -> np.ndarray:
+def third_side(one, two, angle):
     return np.sqrt(one**2 + two**2 - 2.0 * one * two * np.cos(angle))
 
 
-def corner(one: np.ndarray | float, two: np.ndarray | float, opposite: np.ndarray) -> np.ndarray:
+def corner(one, two, opposite):
     return np.arccos((one**2 + two**2 - opposite**2) / (2.0 * one * two))
 
 
-def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
+def thesis(excavator, q):
     """
     Return (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong.
 
@@ -125,12 +122,12 @@ def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> SimpleNamespace:
     return SimpleNamespace(leb=leb, lif=lif, ljk=ljk, **phi)
 
 
-def turned(difference: np.ndarray) -> np.ndarray:
+def turned(difference):
     """Return angles without whole turns."""
     return np.angle(np.exp(1j * difference))
 
 
-def working(excavator: ExcavatorParameters) -> np.ndarray:
+def working(excavator):
     """Return poses over the strokes, where the thesis' arccos are on their branches."""
     low, high = excavator.joint_limits().T
     return low + np.linspace(0.0, 1.0, 501)[:, None] * (high - low)
@@ -198,7 +195,7 @@ def test_levers_are_derivatives(excavator):
     q = low + np.linspace(0.01, 0.99, 301)[:, None] * (high - low)
     h = 1e-4
 
-    def central(step: float) -> np.ndarray:
+    def central(step):
         return (linkage.lengths(q + step) - linkage.lengths(q - step)) / (2.0 * step)
 
     # Extrapolated differences: error h^4 and rounding / h.

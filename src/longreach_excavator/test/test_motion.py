@@ -1,7 +1,5 @@
 """Free bodies in balance, energy, order of the steps, soil that holds, and the thesis' claims."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -28,7 +26,6 @@ from longreach_excavator.motion import (
     WORK,
 )
 from longreach_excavator.observation import NOTHING, energy, observe
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
@@ -38,14 +35,14 @@ OIL = np.full(3, np.nan)
 HALF_SWEEP = math.radians(54.45)
 
 
-def run(machine: Excavator, steps: int, every: int = 1) -> np.ndarray:
+def run(machine, steps, every=1):
     """Return states of a scenario from time 0 on, (rows, SIZE)."""
     start = machine.initial_state()
     _, table = machine.advance_recorded(start, BY_SCENARIO, 0, steps, every)
     return np.concatenate([start.y[None], table])
 
 
-def seen_of(machine: Excavator, states: np.ndarray, forces: np.ndarray) -> dict[str, np.ndarray]:
+def seen_of(machine, states, forces):
     """Return what is observed of states, by name; vectors as complex numbers x + j z."""
     rows = np.empty((len(states), len(OBSERVED)))
     observe(states, np.atleast_2d(forces), NOTHING, machine.constants, rows)
@@ -58,9 +55,7 @@ def seen_of(machine: Excavator, states: np.ndarray, forces: np.ndarray) -> dict[
 # Reactions
 
 
-def links_of(
-    excavator: ExcavatorParameters, states: np.ndarray, alpha: np.ndarray
-) -> tuple[SimpleNamespace, ...]:
+def links_of(excavator, states, alpha):
     """Return joint, centre, direction, force m (a - g) and moment of links, complex (rows,)."""
     angle, rate = (np.cumsum(states[:, a:b], axis=1) for a, b in ((0, RATE), (RATE, HEAD)))
     spin = 1j * np.cumsum(alpha, axis=1) - rate**2
@@ -78,11 +73,11 @@ def links_of(
     return tuple(found)
 
 
-def moment(at: np.ndarray, force: np.ndarray) -> np.ndarray:
+def moment(at, force):
     return np.asarray((at.conj() * force).imag)
 
 
-def check_reactions(machine: Excavator, states: np.ndarray, forces: np.ndarray) -> None:
+def check_reactions(machine, states, forces):
     """Check that every body is in balance with its inertia; forces in kN, moments in kN m."""
     x, pins = machine.parameters, machine.parameters.pins()
     seen = seen_of(machine, states, forces)
@@ -161,7 +156,7 @@ def test_reactions_of_other_machines(random_excavator):
 # Energy
 
 
-def check_energy(machine: Excavator, states: np.ndarray) -> np.ndarray:
+def check_energy(machine, states):
     """Check the balance at every row, and return the energies (rows, 3) [J]."""
     energies = np.empty((len(states), 3))
     energy(states, machine.constants, energies)
@@ -273,9 +268,7 @@ def test_energy_of_random_machines(random_excavator):
 # Steps
 
 
-def check_order(
-    machines: list[Excavator], state: ExcavatorState, command: ExcavatorCommand, start: float
-) -> None:
+def check_order(machines, state, command, start):
     """Check the errors of three lengths of step, each half the one before, and a far shorter."""
     *ends, exact = (machine.advance(state, command, start, 0.08).y for machine in machines)
     for part in (slice(RATE, HEAD), slice(WORK, SIZE)):
@@ -376,7 +369,7 @@ def test_stalled_bucket_does_not_creep(excavator):
 # What the thesis and the notes say
 
 
-def stalling_cohesion(excavator: ExcavatorParameters, force: float) -> float:
+def stalling_cohesion(excavator, force):
     """Return the least cohesion [Pa] that stops a bucket whose joint is rigid; (4.1), statics."""
     swing = np.linspace(0.01, 2.0 * HALF_SWEEP - 0.01, 801)
     q = np.repeat(excavator.pose('dig')[None], swing.size, axis=0)
@@ -464,7 +457,7 @@ def test_forces_from_outside_act_on_accelerations_and_reactions_at_once(excavato
     np.testing.assert_allclose(reaction, moved - np.array([0.0, 0.0, 1.0, 1j]), atol=1e-7)
 
 
-def test_free_valves_show_the_flow_that_they_let_in(excavator: ExcavatorParameters) -> None:
+def test_free_valves_show_the_flow_that_they_let_in(excavator):
     machine = Excavator(excavator, Scenario(duration=1.0, pose='dig', soil=False))
     smooth = smooth_model(machine, machine.initial_state(), 0.0, True)
     model = linearize(smooth, ['spool_boom'], ['head_flow_boom'])

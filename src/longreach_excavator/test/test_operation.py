@@ -1,14 +1,11 @@
 """What an operator does ends no plant and breaks no bound; load and machine settle."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, RATE, SIZE, SPOOL
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.terrain import volume_of_ground
@@ -17,7 +14,7 @@ HIGHEST = 370e5
 """Bound of the pressures in excavator.yaml: the relief valves are fully open [Pa]."""
 
 
-def check(run: ExcavatorRun) -> None:
+def check(run):
     """Check all bounds of a run of the standard machine on terrain."""
     assert not run.message
     assert np.all(np.isfinite(run.table))
@@ -35,7 +32,7 @@ def check(run: ExcavatorRun) -> None:
     assert run.energy_error() < 1e-3
 
 
-def at_random(seed: int, duration: float) -> Scenario:
+def at_random(seed, duration):
     """Return a scenario in which all spools jump at random times: closed, open, or between."""
     random, time, commands = np.random.default_rng(seed), 0.0, []
     while time < duration:
@@ -85,7 +82,7 @@ def test_a_load_settles_on_closed_valves(standard, excavator, cycle):
     scenario = cycle.machine.scenario.replace(duration=12.6, valve_commands=kept)
     run, plain = (simulate(machine, scenario) for machine in (standard, excavator))
 
-    def swings(run: ExcavatorRun, name: str) -> list[float]:
+    def swings(run, name):
         """Return peak to peak in the second after 1, 2 and 4 s."""
         time, values = run.column('time'), run.column(name)
         parts = [(time >= 7.6 + after) & (time < 8.6 + after) for after in (1.0, 2.0, 4.0)]

@@ -1,9 +1,6 @@
 """The operator's station as a node: bad samples and orders, and the closed loop with the plant."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,21 +14,21 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.operator_node import OperatorNode
-from longreach_excavator.parameters import ExcavatorParameters, default_file
+from longreach_excavator.parameters import default_file
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import resting_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench, setting
+from longreach_node.testing import bench, setting
 
 SAMPLE = 10_000_000  # [ns]
 PERIOD = 0.01  # [s]
 pytestmark = pytest.mark.usefixtures('patient')
 
 
-def ending(directory: Path, timeout: float) -> Path:
+def ending(directory, timeout):
     """Return the installed teleoperation file with orders that grow old at another time [s]."""
     installed = default_file().with_name('teleoperation.yaml').read_text()
     file = directory / 'teleoperation.yaml'
@@ -42,22 +39,22 @@ def ending(directory: Path, timeout: float) -> Path:
 class Rig:
     """A station, and a driver in the place of plant and person."""
 
-    def __init__(self, b: Bench) -> None:
+    def __init__(self, b):
         self.bench = b
-        self.commands: list[ValveCommand] = b.listen(ValveCommand, 'cylinder_command')
+        self.commands = b.listen(ValveCommand, 'cylinder_command')
         self.node = b.add(OperatorNode)
         self.joints = b.publisher(JointState, 'joint_states')
         self.hydraulics = b.publisher(HydraulicState, 'hydraulics')
         self.joy = b.publisher(Joy, 'joy', qos.SET_POINT)
         b.until(lambda: b.driver.count_publishers('cylinder_command') == 1)
 
-    def push_forward(self) -> None:
+    def push_forward(self):
         """Push the right stick, and wait until the order has come through."""
         before = self.node._state.given
         self.joy.publish(Joy(axes=[0.0, 0.0, 0.0, 0.0, 1.0]))
         self.bench.until(lambda: self.node._state.given > before, 'order')
 
-    def send(self, k: int, pressure: float = 1e7) -> None:
+    def send(self, k, pressure=1e7):
         header, still = Header(stamp=stamp_of(k * SAMPLE)), [0.0] * 3
         joints, angles = [f'{name}_joint' for name in CYLINDERS], np.radians([20.0, -80.0, -20.0])
         self.joints.publish(
@@ -67,13 +64,13 @@ class Rig:
         self.hydraulics.publish(HydraulicState(header=header, name=CYLINDERS, **pressures))
 
 
-def test_it_stops_when_nobody_says_anything(tmp_path: Path) -> None:
+def test_it_stops_when_nobody_says_anything(tmp_path):
     with bench(*setting('operator', teleoperation=ending(tmp_path, 0.2))) as b:
         rig = Rig(b)
         rig.push_forward()
         count = 0
 
-        def stopped() -> bool:
+        def stopped():
             nonlocal count
             # One sample at a time: a flood loses halves of samples.
             if len(rig.commands) == count:
@@ -88,7 +85,7 @@ def test_it_stops_when_nobody_says_anything(tmp_path: Path) -> None:
         b.until(lambda: rig.commands[-1].spool[0] == -1.0, 'motion')
 
 
-def test_bad_samples_are_not_used(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_bad_samples_are_not_used(tmp_path, capfd):
     with bench(*setting('operator', teleoperation=ending(tmp_path, 60.0))) as b:
         rig = Rig(b)
         b.publisher(JointState, 'joint_velocity', qos.SET_POINT)
@@ -111,9 +108,7 @@ def test_bad_samples_are_not_used(tmp_path: Path, capfd: pytest.CaptureFixture[s
         (JointState(velocity=[0.1, math.nan, 0.0]), 'for arm_joint = nan rad/s, allowed: finite'),
     ],
 )
-def test_orders_that_cannot_be_are_ignored_and_said(
-    capfd: pytest.CaptureFixture[str], order: Joy | JointState, text: str
-) -> None:
+def test_orders_that_cannot_be_are_ignored_and_said(capfd, order, text):
     with bench() as b:
         node = b.add(OperatorNode)
         (node.on_joy if isinstance(order, Joy) else node._on_joint_velocity)(order)
@@ -121,9 +116,7 @@ def test_orders_that_cannot_be_are_ignored_and_said(
     assert text in ''.join(capfd.readouterr())
 
 
-def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
-    tmp_path: Path, standard: ExcavatorParameters
-) -> None:
+def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(tmp_path, standard):
     file = ending(tmp_path, 60.0)
     words = setting('plant', real_time_factor=0.0, lockstep=True, duration=0.5)
     words += setting('plant', publish_rate=1.0 / PERIOD)
@@ -144,7 +137,6 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
         y = state.y
         sample = Measurement(k * SAMPLE * 1e-9, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
         at_levers, command = station.cycle(at_levers, sample, 0.0)
-        assert command is not None
         state = machine.advance(state, command, step_time(k, PERIOD), PERIOD)
     np.testing.assert_array_equal(plant.state.y, state.y)
     assert np.abs(state.y[RATE:HEAD]).min() > 0.05

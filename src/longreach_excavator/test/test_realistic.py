@@ -1,15 +1,11 @@
 """The excavator with relief and make-up valves, hoses and a pump of limited flow."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, SPOOL
-from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 
@@ -17,7 +13,7 @@ ARM = 1
 
 
 @pytest.fixture(scope='module')
-def dug(realistic: ExcavatorParameters) -> ExcavatorRun:
+def dug(realistic):
     """The standard dig."""
     return simulate(realistic, dig_scenario())
 
@@ -46,7 +42,7 @@ def test_pump_is_shared(realistic):
     limited = simulate(realistic.with_value('oil.pump.flow', flow), scenario)
     free = simulate(realistic.with_value('oil.pump', None), scenario)
 
-    def taken(result: ExcavatorRun) -> np.ndarray:
+    def taken(result):
         """Return what the valves take from the supply, (rows, 3) [m^3/s]."""
         heads, rods, spools = (
             result.stack([f'{what}_{name}' for name in CYLINDERS])

@@ -6,11 +6,7 @@ cosines; oil as an amount that is conserved, in place of pressures; no code is s
 factors of the soil, which test_soil.py holds. Solved by SciPy with adaptive steps.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -25,7 +21,6 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SEAL, SIZE, SOIL, SPOOL, WORK, evaluate
 from longreach_excavator.observation import NOTHING, energy, observe
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import wedge_factors
 
@@ -42,12 +37,12 @@ PRINTED = np.array(
 COMPRESSION = np.array([-1.0, 1.0, -1.0])
 
 
-def printed(t: float) -> np.ndarray:
+def printed(t):
     """Return the thesis' forces [N], positive extends."""
     return COMPRESSION * (PRINTED @ t ** np.arange(7.0))
 
 
-def side(one: Any, two: Any, angle: Any) -> Any:
+def side(one, two, angle):
     """Return the third side of a triangle."""
     return ca.sqrt(one**2 + two**2 - 2.0 * one * two * ca.cos(angle))
 
@@ -55,9 +50,7 @@ def side(one: Any, two: Any, angle: Any) -> Any:
 class Lagrange:
     """An excavator as a CasADi function, with amounts of oil [m^3] in place of pressures."""
 
-    def __init__(
-        self, excavator: ExcavatorParameters, surface: float, joint: float = math.nan
-    ) -> None:
+    def __init__(self, excavator, surface, joint=math.nan):
         x = self.excavator = excavator
         q, v, amount = ca.SX.sym('q', 3), ca.SX.sym('v', 3), ca.SX.sym('m', 6)
         spool, s, work = ca.SX.sym('u', 3), ca.SX.sym('s', 2), ca.SX.sym('w', 5)
@@ -135,7 +128,7 @@ class Lagrange:
         seen = [turning, lengths, ca.vertcat(*forces), ca.vertcat(*pins), soil, depth, place]
         self.seen = ca.Function('seen', [y, told, given, oil], [ca.vertcat(*seen)])
 
-    def lengths(self, q: Any) -> tuple[Any, Any, Any]:
+    def lengths(self, q):
         """Return the cylinders' lengths by the law of cosines; the thesis' (A.1) to (A.8)."""
         boom, arm, bucket = self.excavator.boom, self.excavator.arm, self.excavator.bucket
         lhe, lah = self.excavator.chassis.lhe, self.excavator.chassis.lah
@@ -157,12 +150,12 @@ class Lagrange:
         jlk = math.pi + b5 - (dlp + plk - cdl) - math.atan2(across, along)
         return leb, lif, side(math.hypot(along, across), bucket.llk, jlk)
 
-    def _areas(self, i: int) -> tuple[float, float]:
+    def _areas(self, i):
         c = self.excavator.cylinders[i]
         piston, rod = (c.count * math.pi * (0.5 * d) ** 2 for d in (c.bore, c.rod))
         return piston, piston - rod
 
-    def _inflow(self, valve: Any, spool: Any, chamber: int, pressure: Any) -> Any:
+    def _inflow(self, valve, spool, chamber, pressure):
         """Return the flow into a chamber: from the supply, or to the tank."""
         oil = self.excavator.oil
         share = ca.fmin(
@@ -176,7 +169,7 @@ class Lagrange:
         speed = drop / (drop**2 + oil.laminar_pressure**2) ** 0.25 * math.sqrt(2.0 / oil.density)
         return oil.contraction * opening * speed
 
-    def _stops(self, out: Any, rate: Any, stroke: Any) -> tuple[Any, Any]:
+    def _stops(self, out, rate, stroke):
         """Return force and loss of the stops at both ends of a stroke."""
         stops, force, drain = self.excavator.stops, 0.0, 0.0
         for deep, sinking, way in ((-out, -rate, 1.0), (out - stroke, rate, -1.0)):
@@ -186,7 +179,7 @@ class Lagrange:
             drain += (total - spring) * sinking
         return force, drain
 
-    def _resistance(self, depth: Any) -> Any:
+    def _resistance(self, depth):
         soil = self.excavator.soil
         if soil.law == 'zelenin':
             return soil.zelenin.factor * soil.cohesion * depth**soil.zelenin.exponent
@@ -195,32 +188,32 @@ class Lagrange:
         stuck = soil.cohesion * n_c + blade.surcharge * n_q + blade.adhesion * n_ca
         return blade.width * (blade.unit_weight * depth**2 * n_gamma + depth * stuck)
 
-    def from_pressures(self, y: np.ndarray) -> np.ndarray:
+    def from_pressures(self, y):
         """Return a state (SIZE,) with amounts of oil from one with pressures."""
         z = y.copy()
         z[HEAD:SPOOL] = self.room(y)[0] * np.exp(y[HEAD:SPOOL] / self.excavator.oil.bulk_modulus)
         return z
 
-    def to_pressures(self, z: np.ndarray) -> np.ndarray:
+    def to_pressures(self, z):
         """Return a state (SIZE,) with pressures from one with amounts of oil."""
         y = z.copy()
         stretched = np.log(z[HEAD:SPOOL] / self.room(z)[0])
         y[HEAD:SPOOL] = self.excavator.oil.bulk_modulus * stretched
         return y
 
-    def room(self, y: np.ndarray) -> np.ndarray:
+    def room(self, y):
         """Return the volumes of the chambers [m^3] and their rates [m^3/s], (2, 6)."""
         return np.array([part.full().ravel() for part in self.volumes(y[:RATE], y[RATE:HEAD])])
 
     def run(
         self,
-        y: np.ndarray,
-        times: np.ndarray,
-        spools: Sequence[float],
-        given: Callable[[float], np.ndarray] | None = None,
-        oil: Sequence[float] = OIL,
-        method: str = 'DOP853',
-    ) -> np.ndarray:
+        y,
+        times,
+        spools,
+        given=None,
+        oil=OIL,
+        method='DOP853',
+    ):
         """Return states (times, SIZE) from a state with pressures on; the tolerance is 1e-10."""
         buffer, call = self.rate.buffer()
         arrays = [np.zeros(SIZE), np.array(spools), np.zeros(3), np.array(oil), np.zeros(SIZE)]
@@ -228,7 +221,7 @@ class Lagrange:
             buffer.set_arg(k, memoryview(array))
         buffer.set_res(0, memoryview(arrays[4]))
 
-        def rate(t: float, z: np.ndarray) -> np.ndarray:
+        def rate(t, z):
             arrays[0][:] = z
             if given is not None:
                 arrays[2][:] = given(t)
@@ -245,12 +238,12 @@ class Lagrange:
         return np.array([self.to_pressures(z) for z in found.y.T])
 
 
-def lagrange(machine: Excavator) -> Lagrange:
+def lagrange(machine):
     medium = machine.constants.medium
     return Lagrange(machine.parameters, medium.surface, medium.joint)
 
 
-def dig(machine: Excavator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def dig(machine, rows):
     """Return states of a dig at every 10 ms, by the machine and by the reference."""
     start = machine.initial_state()
     _, table = machine.advance_recorded(start, BY_SCENARIO, 0, 10 * (rows - 1), 10)
@@ -267,9 +260,7 @@ def dig(machine: Excavator, rows: int) -> tuple[np.ndarray, np.ndarray]:
 # The equations
 
 
-def random_states(
-    random: np.random.Generator, excavator: ExcavatorParameters, count: int
-) -> np.ndarray:
+def random_states(random, excavator, count):
     """Return states with pistons beyond stops, missing oil, and soil half mobilised."""
     low, high = excavator.joint_limits().T
     edge = 0.01 * (high - low)
@@ -283,9 +274,7 @@ def random_states(
     return y
 
 
-def check_equations(
-    random: np.random.Generator, excavator: ExcavatorParameters, joint: float, count: int
-) -> None:
+def check_equations(random, excavator, joint, count):
     """Compare rates, what is observed, and energies of random states."""
     states = random_states(random, excavator, count)
     turned = np.sin(np.cumsum(states[:, :RATE], axis=1))
@@ -347,7 +336,7 @@ def test_equations_of_other_machines(random_excavator):
 # Runs
 
 
-def check_states(found: np.ndarray, expected: np.ndarray, share: float = 1.0) -> None:
+def check_states(found, expected, share=1.0):
     """
     Compare states to about the error of steps of 1 ms.
 
@@ -406,7 +395,7 @@ def test_methods_agree(excavator):
     assert np.abs(one - two)[:, HEAD:SPOOL].max() < 10.0
 
 
-def check_run(excavator: ExcavatorParameters, scenario: Scenario) -> np.ndarray:
+def check_run(excavator, scenario):
     """Compare a run of a scenario without sweep, and return its states every 10 ms."""
     machine = Excavator(excavator, scenario)
     start, rows = machine.initial_state(), round(scenario.duration / 0.01)

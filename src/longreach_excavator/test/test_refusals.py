@@ -1,11 +1,7 @@
 """Bad input: what is refused, with which message, and that nothing is overwritten."""
 
-from __future__ import annotations
-
 import math
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +15,7 @@ from longreach_excavator.inverse import Motion, inverse, read_motion
 from longreach_excavator.linkage import Linkage
 from longreach_excavator.machine import Excavator
 from longreach_excavator.measurements import Measurements, read_measurements
-from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
+from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
 from longreach_excavator.soil import resistance_at, wedge_factors
@@ -31,7 +27,7 @@ from longreach_tools.testing import Outcome
 ZERO = (0.0, 0.0, 0.0)
 
 
-def pattern(message: str) -> str:
+def pattern(message):
     """Return the regular expression of a text with two dots for what is left out."""
     return '.*'.join(re.escape(part) for part in message.split(' .. '))
 
@@ -114,31 +110,31 @@ def test_soil_and_law_of_a_scenario_must_fit(excavator):
 # --- arguments --------------------------------------------------------------------------------
 
 
-def motion(**changes: Any) -> Motion:
+def motion(**changes):
     known = {'times': np.arange(3.0)} | dict.fromkeys(
         ('angles', 'rates', 'accelerations'), np.tile(np.radians([20.0, -95.0, 0.0]), (3, 1))
     )
     return Motion(**(known | changes))
 
 
-def pose_data(name: str = 'theta_4', **changes: Any) -> Measurements:
+def pose_data(name='theta_4', **changes):
     return Measurements(**({'columns': (name,), 'values': np.zeros((1, 1))} | changes))
 
 
-def fitted(x: ExcavatorParameters, *rest: Any, **changes: Any) -> Any:
+def fitted(x, *rest, **changes):
     return fit_cohesion(x, dig_scenario(duration=1.0).replace(**changes), pose_data(), *rest)
 
 
-def in_unit(x: ExcavatorParameters, name: str, value: float) -> Any:
+def in_unit(x, name, value):
     return fit_cohesion(x, dig_scenario(), pose_data(name, values=np.full((1, 1), value)))
 
 
-def advanced(x: ExcavatorParameters, *command: Any) -> Any:
+def advanced(x, *command):
     machine = Excavator(x, dig_scenario())
     return machine.advance(machine.initial_state(), ExcavatorCommand(*command), 0.0, 0.1)
 
 
-def sticks(x: ExcavatorParameters, axes: list[float], buttons: list[int]) -> Any:
+def sticks(x, axes, buttons):
     station = Teleoperation(load_teleoperation().replace(deadman=1), x)
     return station.order_of_sticks(axes, buttons)
 
@@ -242,7 +238,7 @@ def test_poses_beyond_a_stroke_or_a_dead_point(excavator, joint, side):
 # --- files ------------------------------------------------------------------------------------
 
 
-def forces_file(file: Path) -> Any:
+def forces_file(file):
     return read_forces(file, load_excavator())
 
 

@@ -1,7 +1,5 @@
 """The excavator as a machine: pieces of runs, commands, scenarios and whole runs."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -33,7 +31,7 @@ BUSY = Scenario(
 PRINTED = dig_scenario('printed', 17e3, duration=0.3)
 
 
-def same(one: ExcavatorState, other: ExcavatorState) -> bool:
+def same(one, other):
     """Tell whether two states are equal to the last bit."""
     return np.array_equal(one.y, other.y) and one[1:] == other[1:]
 
@@ -154,7 +152,6 @@ def test_steps_that_are_too_long_for_the_oil_are_refused(excavator):
         Excavator(stiff, scenario).initial_state()
     pattern = r'step = 0\.001 s, allowed for this excavator: at most (\S+) s'
     found = re.match(pattern, str(caught.value))
-    assert found is not None
     # With the step that it names, it runs.
     step = 10.0 ** math.floor(math.log10(float(found[1])))
     plant = Excavator(stiff, scenario, step)
@@ -174,7 +171,6 @@ def test_runaway_is_an_error_that_says_how_to_see_it_again(excavator):
     assert text.startswith('the excavator runs away in the step at t = 0')
     assert 'Take a shorter step' in text
     call = re.search(r'Excavator\.advance\((.*), ([^,]+), ([^,)]+)\)\. Take', text)
-    assert call is not None
     names = {one.__name__: one for one in (ExcavatorState, ExcavatorCommand)}
     state, told = eval(f'({call[1]})', {**names, 'np': np, 'nan': math.nan})
     with pytest.raises(IntegrationError):

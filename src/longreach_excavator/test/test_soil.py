@@ -1,7 +1,5 @@
 """Soil laws against published figures, wedges in balance, and the shear law's closed form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,7 +9,6 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics.errors import InputError
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.soil import (
-    EarthmovingParameters,
     bearing_pressure,
     coefficients,
     mobilisation_rate,
@@ -47,7 +44,7 @@ ANGLES = [
 ]
 
 
-def blade(rake: float, internal: float, friction: float) -> EarthmovingParameters:
+def blade(rake, internal, friction):
     return BLADE.replace(
         rake_angle_deg=rake, internal_friction_deg=internal, blade_friction_deg=friction
     )
@@ -81,7 +78,7 @@ def test_resistance_of_arrays_is_the_compiled_one(law):
 # The wedge.
 
 
-def wedge_force(tool: EarthmovingParameters, beta: float, depth: float, cohesion: float) -> float:
+def wedge_force(tool, beta, depth, cohesion):
     """Return the blade's force per width on a wedge, by points and normals, not by formulas."""
     rake = math.radians(tool.rake_angle_deg)
     internal = math.radians(tool.internal_friction_deg)
@@ -92,7 +89,7 @@ def wedge_force(tool: EarthmovingParameters, beta: float, depth: float, cohesion
     area = 0.5 * ((behind - tip)[1] * (ahead - tip)[0] - (behind - tip)[0] * (ahead - tip)[1])
     load = tool.unit_weight * area + tool.surcharge * float(np.linalg.norm(ahead - behind))
 
-    def unit_and_normal(side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def unit_and_normal(side):
         unit = side / np.linalg.norm(side)
         normal = np.array([-unit[1], unit[0]])
         inwards = (behind + ahead) / 3.0
@@ -110,7 +107,7 @@ def wedge_force(tool: EarthmovingParameters, beta: float, depth: float, cohesion
     return float(force)
 
 
-def largest_angle(tool: EarthmovingParameters) -> float:
+def largest_angle(tool):
     total = tool.rake_angle_deg + tool.internal_friction_deg + tool.blade_friction_deg
     return math.radians(180.0 - total)
 
@@ -235,12 +232,10 @@ def test_wedge_of_least_weight_is_near_that_of_least_cohesion(internal, rake, ro
 # Mobilisation.
 
 
-def step(
-    state: np.ndarray, velocities: tuple[tuple[float, float], ...], duration: float
-) -> np.ndarray:
+def step(state, velocities, duration):
     """Return the mobilisation after one fourth-order Runge-Kutta step; a velocity per stage."""
 
-    def rate(s: np.ndarray, v: tuple[float, float]) -> np.ndarray:
+    def rate(s, v):
         return np.array(mobilisation_rate(*v, *s, K))
 
     k1 = rate(state, velocities[0])
@@ -253,10 +248,10 @@ def step(
 def test_mobilisation_is_janosi_and_hanamotos_curve_whatever_the_speed():
     direction = np.array([0.6, -0.8])
 
-    def travel(t: float) -> float:
+    def travel(t):
         return 0.1 * t + 0.03 * math.sin(3.0 * t)
 
-    def rates(t: float, s: np.ndarray) -> np.ndarray:
+    def rates(t, s):
         velocity = direction * (0.1 + 0.09 * math.cos(3.0 * t))
         return np.array(mobilisation_rate(*velocity, *s, K))
 

@@ -1,7 +1,5 @@
 """The cohesion by the interface of identification."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from longreach_excavator.identification import (
     ExcavatorIdentification,
 )
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_identification.dynamics import Settings, identify
@@ -23,7 +20,7 @@ NOISE = {'theta': 2e-3, 'p': 5e4}
 COMPARED = ('theta_*', 'p_*')
 
 
-def recorded(excavator: ExcavatorParameters, depth: str) -> Recording:
+def recorded(excavator, depth):
     """Return what sensors show of digging in soil of 13 kPa, every 20 ms from 5 s on."""
     scenario = dig_scenario(cohesion=13e3, duration=3.0, depth=depth)
     run = simulate(excavator, scenario, sample_time=0.02)
@@ -40,7 +37,7 @@ def recorded(excavator: ExcavatorParameters, depth: str) -> Recording:
 
 
 @pytest.fixture(scope='module')
-def recording(standard: ExcavatorParameters) -> Recording:
+def recording(standard):
     return recorded(standard, 'swing')
 
 

@@ -5,8 +5,6 @@ What a velocity needs is said by the plant itself: by its stationary flows, solv
 and by the library's simulation with the station in the loop.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,13 +21,11 @@ from longreach_dynamics.teleoperation import (
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
-from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.state import CLOSED, ExcavatorState
+from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import (
     Measurement,
     Teleoperation,
-    TeleoperationParameters,
     load_teleoperation,
     opening_for_velocity,
 )
@@ -41,34 +37,34 @@ LEFT_SIDEWAYS, LEFT_FORE_AFT, RIGHT_SIDEWAYS, RIGHT_FORE_AFT = 0, 1, 3, 4
 
 
 @pytest.fixture
-def parameters() -> TeleoperationParameters:
+def parameters():
     return load_teleoperation()
 
 
 @pytest.fixture
-def station(parameters: TeleoperationParameters, excavator: ExcavatorParameters) -> Teleoperation:
+def station(parameters, excavator):
     return Teleoperation(parameters, excavator)
 
 
-def deflected(axis: int, value: float) -> list[float]:
+def deflected(axis, value):
     axes = [0.0] * 6
     axes[axis] = value
     return axes
 
 
-def measured(state: ExcavatorState, time: float) -> Measurement:
+def measured(state, time):
     y = state.y
     return Measurement(time, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
 
 
 def drive(
-    station: Teleoperation,
-    order: Order,
-    pose: tuple[float, ...] = (20.0, -80.0, -20.0),
-    seconds: float = 2.0,
-    plant: ExcavatorParameters | None = None,
-    soil: bool = False,
-) -> np.ndarray:
+    station,
+    order,
+    pose=(20.0, -80.0, -20.0),
+    seconds=2.0,
+    plant=None,
+    soil=False,
+):
     """Return the states (samples, SIZE) of an excavator that obeys an order."""
     scenario = Scenario(duration=60.0, pose_deg=pose, soil=soil)
     machine = Excavator(plant or station.excavator, scenario)
@@ -77,7 +73,6 @@ def drive(
     rows = []
     for k in range(round(seconds / SAMPLE)):
         at_levers, command = station.cycle(at_levers, measured(state, k * SAMPLE), 0.0)
-        assert command is not None
         state = machine.advance(state, command, k * SAMPLE, SAMPLE)
         rows.append(state.y)
     return np.array(rows)
@@ -145,9 +140,7 @@ def test_the_spool_opens_the_valve_by_what_was_asked():
     assert spool_of_opening(0.0, 0.3) == 0.0
 
 
-def stationary_velocity(
-    opening: float, load: float, cylinder: CylinderParameters, excavator: ExcavatorParameters
-) -> tuple[float, bool]:
+def stationary_velocity(opening, load, cylinder, excavator):
     """
     Return the velocity [m/s] at which a valve carries a load, and whether a chamber is empty.
 
@@ -164,7 +157,7 @@ def stationary_velocity(
     areas = [(area**-2 + loss) ** -0.5 for area in openings]
     coefficient = oil.contraction * math.sqrt(2.0 / oil.density)
 
-    def speeds(p1: float) -> tuple[float, float]:
+    def speeds(p1):
         p2 = (p1 * head - load) / rod
         q1, q2 = valve_flows(
             opening, p1, p2, oil.supply_pressure, oil.tank_pressure, *areas, coefficient, 1e-3
@@ -266,7 +259,6 @@ def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(parameters
     )
     state = station.take(OperatorState(), Order(rates=(0.1, 0.0, 0.0)), 0.0)
     _, command = station.cycle(state, moving, 0.0)
-    assert command is not None
     assert command.spools[ARM] == command.spools[BUCKET] == 0.0
     assert command.spools[BOOM] != 0.0
 
@@ -322,7 +314,7 @@ def test_under_tip_control_the_bucket_has_its_valve(parameters, excavator):
 # --- whose order counts --------------------------------------------------------------------------
 
 
-def resting(excavator: ExcavatorParameters, time: float) -> Measurement:
+def resting(excavator, time):
     machine = Excavator(excavator, Scenario(duration=1.0, pose='dig'))
     return measured(machine.initial_state(), time)
 
@@ -346,7 +338,7 @@ def test_loads_are_filtered(parameters, excavator):
     station = Teleoperation(parameters.replace(load_time=0.2), excavator)
     head = np.array([c.head_area for c in excavator.cylinders])
 
-    def at(time: float, pressure: float) -> Measurement:
+    def at(time, pressure):
         return resting(excavator, time)._replace(
             head_pressures=np.full(3, pressure), rod_pressures=np.zeros(3)
         )

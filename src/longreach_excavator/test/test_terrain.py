@@ -1,7 +1,5 @@
 """Ground that is cut, carried and dumped: volumes, forces, and machines that work in it."""
 
-from __future__ import annotations
-
 import cmath
 import itertools
 import math
@@ -12,7 +10,6 @@ import pytest
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
 from longreach_dynamics.scenarios import ValveCommand
-from longreach_excavator.constants import Constants
 from longreach_excavator.excavation import (
     bearing_of_edge,
     carry,
@@ -23,8 +20,8 @@ from longreach_excavator.excavation import (
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE, SOIL
-from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.results import ExcavatorRun, columns_of, series
+from longreach_excavator.parameters import load_excavator
+from longreach_excavator.results import columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
@@ -33,7 +30,6 @@ from longreach_excavator.terrain import (
     FIRM,
     SHELL,
     VOLUME,
-    Ground,
     bucket_volumes,
     flat_ground,
     heights,
@@ -44,14 +40,14 @@ from longreach_excavator.terrain import (
 C = 17e3
 
 
-def cut_direction(run: ExcavatorRun) -> np.ndarray:
+def cut_direction(run):
     """Return the direction across DN in which the bucket cuts, (rows, 2)."""
     attitude = run.states[:, :RATE].sum(axis=1)
     return np.column_stack([np.sin(attitude), -np.cos(attitude)])
 
 
 @pytest.fixture(scope='module')
-def constants(excavator: ExcavatorParameters) -> Constants:
+def constants(excavator):
     """Numbers of a machine with terrain."""
     return Excavator(excavator, dig_scenario(depth='terrain')).constants
 
@@ -137,7 +133,7 @@ def test_rising_edge_meets_the_whole_resistance(constants):
         assert seen['soil_z'] == pytest.approx(-force * cut.imag)
 
 
-def pull(run: ExcavatorRun) -> np.ndarray:
+def pull(run):
     """Return the downward force of the soil [N] in rows where the edge has not risen, (rows,)."""
     cut, mobilised = cut_direction(run), run.states[:, SOIL : SOIL + 2]
     rises = np.zeros(len(cut), dtype=bool)
@@ -292,9 +288,7 @@ def test_tooth_takes_what_is_above_its_path(constants):
     assert before[VOLUME] == state[VOLUME]
 
 
-def ground_of_soil(
-    excavator: ExcavatorParameters, cohesion: float = C, friction: float = 29.0, cell: float = 0.05
-) -> Ground:
+def ground_of_soil(excavator, cohesion=C, friction=29.0, cell=0.05):
     """Return the terrain's constants of another soil."""
     changes = {
         'soil.cohesion': cohesion,
@@ -307,7 +301,7 @@ def ground_of_soil(
     return machine.constants.ground
 
 
-def move_bucket(ground: Ground, state: np.ndarray, way: np.ndarray, z4: complex) -> np.ndarray:
+def move_bucket(ground, state, way, z4):
     """Return the forces on the shell, x + j z [N], while the tooth goes its way slowly."""
     forces = []
     for before, after in itertools.pairwise(way):
@@ -318,7 +312,7 @@ def move_bucket(ground: Ground, state: np.ndarray, way: np.ndarray, z4: complex)
     return np.array(forces)
 
 
-def hansen(cohesion: float, friction: float, tilt: float, above: float, width: float) -> float:
+def hansen(cohesion, friction, tilt, above, width):
     """Return the bearing capacity [Pa] in soil of 17 kN/m^3; Hansen (1970)."""
     phi, weight = math.radians(friction), 17e3
     n_q = math.exp(math.pi * math.tan(phi)) * math.tan(math.radians(45.0 + 0.5 * friction)) ** 2

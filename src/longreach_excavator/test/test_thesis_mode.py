@@ -1,7 +1,5 @@
 """Mode thesis against the thesis' printed vectors J and K, and how its forces agree with ours."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Forces and soil as they are seen, held against the mechanics."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from longreach_excavator.kinematics import pin_places
