@@ -99,44 +99,37 @@ def _needed(equations: Equations, results: Sequence[Any]) -> list[Any]:
 # --- printers -------------------------------------------------------------------------------
 
 
-class _Python(PythonCodePrinter):  # type: ignore[misc]
-    """Python with the names of module math, small powers as products."""
+class _Plain:
+    """Floats with all digits, small powers of variables as products."""
 
-    def __init__(self) -> None:
-        super().__init__({'fully_qualified_modules': False, 'precision': 17})
-
-    def _print_Pow(self, expr: Any, rational: bool = False) -> str:  # noqa: N802
-        return _product(self, expr) or str(super()._print_Pow(expr, rational=rational))
-
-    def _print_Rational(self, expr: Any) -> str:  # noqa: N802
-        return f'{expr.p}.0/{expr.q}.0'
+    def _print_Pow(self, expr: Any, **options: Any) -> str:  # noqa: N802
+        base, exponent = expr.args
+        if base.is_Symbol and exponent in (2, 3):
+            return '(' + '*'.join([self.doprint(base)] * int(exponent)) + ')'  # type: ignore[attr-defined]
+        return str(super()._print_Pow(expr, **options))  # type: ignore[misc]
 
     def _print_Float(self, expr: Any) -> str:  # noqa: N802
         return repr(float(expr))
 
 
-class _C(C99CodePrinter):  # type: ignore[misc]
+class _Python(_Plain, PythonCodePrinter):  # type: ignore[misc]
+    """Python with the names of module math."""
+
+    def __init__(self) -> None:
+        super().__init__({'fully_qualified_modules': False, 'precision': 17})
+
+    def _print_Rational(self, expr: Any) -> str:  # noqa: N802
+        return f'{expr.p}.0/{expr.q}.0'
+
+
+class _C(_Plain, C99CodePrinter):  # type: ignore[misc]
     """C99 without the constants that only some compilers' math.h has."""
 
     def __init__(self) -> None:
         super().__init__({'math_macros': {}, 'precision': 17})
 
-    def _print_Pow(self, expr: Any) -> str:  # noqa: N802
-        return _product(self, expr) or str(super()._print_Pow(expr))
-
     def _print_Pi(self, expr: Any) -> str:  # noqa: ARG002, N802
         return '3.14159265358979323846'
-
-    def _print_Float(self, expr: Any) -> str:  # noqa: N802
-        return repr(float(expr))
-
-
-def _product(printer: Any, power: Any) -> str:
-    """Return a power 2 or 3 of a variable as a product; empty for others."""
-    base, exponent = power.args
-    if base.is_Symbol and exponent in (2, 3):
-        return '(' + '*'.join([printer.doprint(base)] * int(exponent)) + ')'
-    return ''
 
 
 # --- parts of all languages -----------------------------------------------------------------
@@ -205,8 +198,18 @@ def description(equations: Equations) -> list[str]:
     return lines
 
 
-def _inputs(equations: Equations, code: Assignments) -> Iterator[tuple[str, str]]:
-    """Yield variable and element of an array of what assignments use of q, rates, parameters."""
+def _body(
+    equations: Equations,
+    code: Assignments,
+    targets: Sequence[tuple[str, str]],
+    is_c: bool = False,
+) -> Iterator[str]:
+    """
+    Yield the lines of a function; targets are names of results and their mirror.
+
+    Arrays of Python are zero before.
+    """
+    printer, declare, end = (_C(), 'const double ', ';') if is_c else (_Python(), '', '')
     values = [value for _, value in code.locals] + code.results
     used = {symbol.name for value in values for symbol in value.free_symbols}
     arrays = {
@@ -217,25 +220,16 @@ def _inputs(equations: Equations, code: Assignments) -> Iterator[tuple[str, str]
     for array, symbols in arrays.items():
         for index, symbol in enumerate(symbols):
             if symbol.name in used:
-                yield symbol.name, f'{array}[{index}]'
+                yield f'    {declare}{symbol.name} = {array}[{index}]{end}'
+    for name, value in code.locals:
+        yield f'    {declare}{name} = {printer.doprint(value)}{end}'
+    for (target, mirror), value in zip(targets, code.results, strict=True):
+        if target and (is_c or not value.is_zero):
+            also = f'{mirror} = ' if mirror else ''
+            yield f'    {also}{target} = {printer.doprint(value)}{end}'
 
 
 # --- Python, numba, CasADi --------------------------------------------------------------------
-
-
-def _python_body(
-    equations: Equations, code: Assignments, targets: Sequence[tuple[str, str]]
-) -> Iterator[str]:
-    """Yield the lines of a function of Python; targets are names of results and their mirror."""
-    printer = _Python()
-    for name, element in _inputs(equations, code):
-        yield f'    {name} = {element}'
-    for name, value in code.locals:
-        yield f'    {name} = {printer.doprint(value)}'
-    for (target, mirror), value in zip(targets, code.results, strict=True):
-        if target and not value.is_zero:
-            also = f'{mirror} = ' if mirror else ''
-            yield f'    {also}{target} = {printer.doprint(value)}'
 
 
 def _targets(equations: Equations) -> list[tuple[str, str]]:
@@ -403,7 +397,7 @@ def _python_text(
     size, n = len(equations.coordinates), model.count
 
     def body(code: Assignments, targets: Sequence[tuple[str, str]]) -> str:
-        return '\n'.join(_python_body(equations, code, targets))
+        return '\n'.join(_body(equations, code, targets))
 
     def matrix(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
         places = itertools.product(range(rows), range(columns))
@@ -442,21 +436,6 @@ def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None
 
 
 # --- C --------------------------------------------------------------------------------------
-
-
-def _c_body(
-    equations: Equations, code: Assignments, targets: Sequence[tuple[str, str]]
-) -> Iterator[str]:
-    """Yield the lines of a function of C."""
-    printer = _C()
-    for name, element in _inputs(equations, code):
-        yield f'    const double {name} = {element};'
-    for name, value in code.locals:
-        yield f'    const double {name} = {printer.doprint(value)};'
-    for (target, mirror), value in zip(targets, code.results, strict=True):
-        if target:
-            also = f'{mirror} = ' if mirror else ''
-            yield f'    {also}{target} = {printer.doprint(value)};'
 
 
 def _c_function(head: str, arguments: Sequence[str], body: Iterable[str]) -> list[str]:
@@ -530,7 +509,7 @@ def as_c(
         (('q', 'parameters'), parts.positions, flat('positions', n, 2)),
     )
     for head, (arguments, part, places) in zip(heads, bodies, strict=True):
-        source += _c_function(head, arguments, _c_body(equations, part, places))
+        source += _c_function(head, arguments, _body(equations, part, places, is_c=True))
     return '\n'.join(header), '\n'.join([*source, ''])
 
 

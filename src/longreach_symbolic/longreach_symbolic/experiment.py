@@ -17,7 +17,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_symbolic.links import BASES, Links, chord_ends
-from longreach_symbolic.motion import Law, Motion, force_matrix, move
+from longreach_symbolic.motion import Motion, force_matrix, move
 from longreach_symbolic.vibration import (
     JOINTS,
     Joints,
@@ -194,10 +194,10 @@ def experiment(
         rates = np.zeros_like(references)
     else:
         references, rates = _references(links, time)
-    law = Law(locked=joints == 'locked', gain=GAIN, rate_gain=RATE_GAIN if joints == 'pd' else 0.0)
     q = np.concatenate((START, np.zeros(2 * links.modes)))
     force = force_matrix(links, printed=True) if printed else None
-    motion = move(links, q, references, rates, INTERVAL, law, force)
+    held = Joints.of(joints, GAIN, RATE_GAIN)
+    motion = move(links, q, references, rates, INTERVAL, held, force)
     rows = len(motion.q)
     return Experiment(links, case, joints, printed, time[:rows], references[:rows], motion)
 

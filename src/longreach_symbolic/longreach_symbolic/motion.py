@@ -18,17 +18,10 @@ from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 from longreach_symbolic.generated import compiled, kernels_of, parameter_values
 from longreach_symbolic.links import Links
+from longreach_symbolic.vibration import Joints
 
 # Of the local error of a step; coordinates are in rad and m.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
-
-
-class Law(NamedTuple):
-    """How torques follow: PD of angle and rate, or such that no motor turns."""
-
-    locked: bool
-    gain: float  # [N m/rad]
-    rate_gain: float  # [N m s/rad]
 
 
 class Motion(NamedTuple):
@@ -129,23 +122,24 @@ def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
     Return the compiled function that integrates equations and records.
 
     ``record(x, references (K, N), rates (K, N), interval, loop, limits, out)``: x = (q, rates),
-    ``loop`` constants and law, limits of deflections; ``out`` are q, rates, accelerations (K, 3
+    ``loop`` constants and joints, limits of deflections; ``out`` are q, rates, accelerations (K, 3
     n), torques (K, N). It returns the number of rows and the status of the integrator.
     """
     accelerate = accelerator(equations)
 
     @njit
     def follow(x, reference, reference_rate, loop, acceleration, torque):  # type: ignore[no-untyped-def]
-        constants, law = loop
+        constants, joints = loop
         n, count = constants.force.shape
         for i in range(count):
             angle, rate = 0.0, 0.0
             for k in range(n):
                 angle += constants.measured[k, i] * x[k]
                 rate += constants.measured[k, i] * x[n + k]
-            torque[i] = law.gain * (reference[i] - angle)
-            torque[i] += law.rate_gain * (reference_rate[i] - rate)
-        accelerate(x, torque, np.inf if law.locked else 0.0, constants, acceleration)
+            torque[i] = joints.stiffness * (reference[i] - angle)
+            torque[i] += joints.damping * (reference_rate[i] - rate)
+        stopping = np.inf if joints.stiffness == np.inf else 0.0
+        accelerate(x, torque, stopping, constants, acceleration)
 
     @njit
     def right_hand_side(t, x, inputs, loop, dx):  # type: ignore[no-untyped-def]
@@ -209,10 +203,10 @@ def move(
     references: np.ndarray,
     reference_rates: np.ndarray,
     interval: float,
-    law: Law,
+    joints: Joints,
     force: np.ndarray | None = None,
 ) -> Motion:
-    """Return the motion from rest at q (n,) under a law, with references (K, N) at intervals."""
+    """Return the motion from rest at q (n,), motors held to references (K, N) at intervals [s]."""
     count, size, rows = len(links.links), links.size, len(references)
     own = force_matrix(links)
     none = np.zeros((size, size))
@@ -224,7 +218,7 @@ def move(
     x = np.concatenate((q, np.zeros(size)))
     recorded, torques = np.empty((rows, 3 * size)), np.empty((rows, count))
     done, status = kernels.record(
-        x, references, reference_rates, interval, (constants, law), limits, recorded, torques
+        x, references, reference_rates, interval, (constants, joints), limits, recorded, torques
     )
     raise_for(status, (done - 1) * interval, recorded[done - 1, : 2 * size])
     found_q, rates, accelerations = np.split(recorded[:done], 3, axis=1)

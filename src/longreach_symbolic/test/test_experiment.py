@@ -14,7 +14,7 @@ from longreach_dynamics.finite_elements import ChainBeam, chain_modes
 from longreach_symbolic.experiment import GAIN, RATE_GAIN, START, experiment, frequency_table
 from longreach_symbolic.generated import evaluator
 from longreach_symbolic.links import load_links
-from longreach_symbolic.motion import Law, force_matrix, move
+from longreach_symbolic.motion import force_matrix, move
 from longreach_symbolic.vibration import (
     Joints,
     exact_eigenvalues,
@@ -88,13 +88,13 @@ def test_table_of_frequencies():
 @pytest.mark.parametrize('locked', [False, True])
 def test_motion_is_that_of_another_integrator(locked):
     links = load_links()
-    law = Law(locked, 125.0, 0.0)
+    joints = Joints(math.inf if locked else 125.0, 0.0)
     interval, rows = 1e-3, 31
     time = np.arange(rows) * interval
     references = np.stack((START[0] + 0.3 * time, START[1] - 0.2 * time), axis=1)
     rates = np.tile([0.3, -0.2], (rows, 1))
     q = np.array([*START, 0.002, 0.0, -0.001, 0.0])
-    found = move(links, q, references, rates, interval, law)
+    found = move(links, q, references, rates, interval, joints)
     terms, force = evaluator(links), force_matrix(links)
 
     def right_hand_side(t, x):
@@ -105,7 +105,7 @@ def test_motion_is_that_of_another_integrator(locked):
             right = np.concatenate((-velocity - static, np.zeros(2)))
             return np.concatenate((x[6:], np.linalg.solve(matrix, right)[:6]))
         wanted = np.array([START[0] + 0.3 * t, START[1] - 0.2 * t])
-        torque = law.gain * (wanted - own.T @ x[:6])
+        torque = joints.stiffness * (wanted - own.T @ x[:6])
         return np.concatenate((x[6:], np.linalg.solve(mass, own @ torque - velocity - static)))
 
     start = np.concatenate((q, np.zeros(6)))
@@ -166,9 +166,9 @@ def test_printed_force_map_is_unstable():
     references = np.tile(START, (31, 1))
     moved = np.array([0.0, 0.0, 1e-6, 0.0, 0.0, 0.0])
     force = force_matrix(links, printed=True)
-    law = Law(False, GAIN, RATE_GAIN)
+    joints = Joints(GAIN, RATE_GAIN)
     q = np.array([*START, *moved[2:]])
-    found = move(links, q, references, 0.0 * references, 1e-3, law, force)
+    found = move(links, q, references, 0.0 * references, 1e-3, joints, force)
     mass, stiffness, own = linear_system(links, START)
     matrix = np.zeros((12, 12))
     matrix[:6, 6:] = np.eye(6)
