@@ -240,7 +240,7 @@ def test_heavy_release_with_slipping_pistons_tells_joint_damping_and_friction(bo
     truth = truth_of(simulate(true, scenario), scenario, 'heavy')
     recording = measured(truth, load_sensors('typical'), CAMERAS, seed=3)
     found = identify(BOOM, boom, [recording], list(planted), progress=False)
-    assert found.problem.predict.experiments[0].end == pytest.approx(3.5, abs=0.1)
+    assert found.experiment.end == pytest.approx(3.5, abs=0.1)
     allowed = {'youngs_modulus': 0.01, 'joint_damping_scale': 0.25}
     for name, value in planted.items():
         error = abs(found.estimate.value(name) / value - 1.0)

@@ -116,6 +116,7 @@ def _add_machine(commands: Any, name: str) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     """Run the identification of a machine."""
     # Slow to import, and not needed for --help.
+    from longreach_identification.dynamics import Settings
     from longreach_identification.pipeline import identify_machine
     from longreach_identification.result_files import found_file, report_of, text_of
 
@@ -143,17 +144,20 @@ def _run(arguments: argparse.Namespace) -> None:
     _check_more(arguments, page, start)
     static, motion = _read(arguments, page, start)
     _check_kinds(page, start, arguments.signals, motion)
+    settings = Settings(
+        signals=_signal_patterns(page, start, arguments.signals),
+        duration=arguments.duration,
+        validation=validation,
+        robust=arguments.robust,
+    )
     found = identify_machine(
         page,
         start,
         static,
         motion,
         arguments.parameters or page.usual(start),
-        signals=_signal_patterns(page, start, arguments.signals),
-        shortest=arguments.shortest,
-        duration=arguments.duration,
-        validation=validation,
-        robust=arguments.robust,
+        settings,
+        arguments.shortest,
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
@@ -209,7 +213,7 @@ def _profiles(
         # What was identified before, in minutes, is not lost.
         try:
             values, increase = profile(
-                found.dynamics.problem,
+                found.dynamics.estimate.problem,
                 found.dynamics.estimate,
                 name,
                 processes=arguments.processes,

@@ -74,31 +74,25 @@ def noise_of(
     usable = np.where(np.isfinite(inverse), inverse, 0.0)
     count = weighted.shape[1]
     total, likelihood, extra = np.zeros((count, count)), 0.0, 0
-    pooled: dict[str, list[float]] = {}
+    pooled: dict[str, np.ndarray] = {}
     rows = []
-    start = 0
-    for block, part in zip(fit.blocks, residuals, strict=True):
-        J = weighted[start : start + part.size]
-        start += part.size
+    for block, part, J in zip(fit.fitted, residuals, fit.by_block(weighted), strict=False):
         # Rows that the fit itself takes up.
         taken = float(np.einsum('ij,jk,ik->', J, usable, J)) + block.offset
-        rows.append((block, part, J, taken))
+        if part.size:
+            rows.append((block, part, J, taken))
         if part.size < FEWEST_ROWS:
-            sums = pooled.setdefault(block.signal, [0.0, 0.0])
-            sums[0] += float(part @ part)
-            sums[1] += part.size - taken
+            sums = pooled.setdefault(block.signal, np.zeros(2))
+            sums += part @ part, part.size - taken
     few: list[tuple[Block, np.ndarray, np.ndarray]] = []
     for block, part, J, taken in rows:
-        if not part.size:
-            continue
-        deviation = fit.deviation(block)
-        likelihood += float(np.sum(np.log(2.0 * math.pi * deviation**2)))
+        likelihood += float(np.sum(np.log(2.0 * math.pi * fit.deviation(block) ** 2)))
         extra += 1 + block.offset
         if part.size < FEWEST_ROWS:
-            sums = pooled[block.signal]
+            square, left = pooled[block.signal].tolist()
             # Not zero, even if a prediction is exact.
-            level = max(sums[0] / sums[1], 1e-300) if sums[1] > 0.5 else 1.0
-            if not np.isnan(block.deviation[block.fitted]).any():
+            level = max(square / left, 1e-300) if left > 0.5 else 1.0
+            if not np.isnan(block.deviation).any():
                 # Few rows may agree by chance better than their known deviation.
                 level = max(1.0, level)
             total += level * J.T @ J
@@ -122,7 +116,7 @@ def _shared(
     for (one, r, J), (other, s, K) in itertools.combinations(few, 2):
         if one.recording == other.recording:
             times = [
-                fit.problem.recordings[b.recording].signals[b.signal].times[b.rows[b.fitted]]
+                fit.problem.recordings[b.recording].signals[b.signal].times[b.rows]
                 for b in (one, other)
             ]
             _, i, j = np.intersect1d(*times, return_indices=True)

@@ -14,9 +14,8 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,8 @@ from longreach_identification.estimation import (
     estimate,
 )
 from longreach_identification.fit_report import INTERRUPTED
-from longreach_identification.growing import Grown, excess, grow
-from longreach_identification.machine import Identifiable, Recording, Signal
+from longreach_identification.growing import excess, grow
+from longreach_identification.machine import Identifiable, Recording, Signal, matches
 from longreach_identification.stillness import resolution_of
 
 # Groups of signals with a clock of their own; others have that of the first group.
@@ -51,31 +50,31 @@ _LATE, _SURELY = 0.05, 5.0
 _DELAYS = np.linspace(-_LATEST, _LATEST, 41)
 
 
+class Simulation(NamedTuple):
+    """How a recording is simulated."""
+
+    experiment: Any
+    times: Mapping[str, np.ndarray]  # by signal
+    clocks: Mapping[str, str]  # unknown delay of each signal
+    corrections: Mapping[str, str]  # unknown of each correction
+
+
 @dataclasses.dataclass(frozen=True)
 class Simulated:
     """Predicts recordings by simulation; a ``Predict`` of the estimation."""
 
     identifiable: Identifiable
     machine: Any  # that of the start file
-    experiments: tuple[Any, ...]
-    times: tuple[dict[str, np.ndarray], ...]  # by recording and signal
     fixed: dict[str, float]  # known parameters
-    names: tuple[str, ...]  # of the recordings
-    clocks: tuple[dict[str, str], ...]  # unknown delay of each signal, by recording
-    corrections: tuple[tuple[str, ...], ...]  # unknown corrections, by recording
+    runs: Sequence[Simulation]  # by recording
 
     def __call__(self, number: int, values: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return the predicted signals of a recording."""
-        delays = self.clocks[number]
-        times = {
-            name: at - values[delays[name]] if name in delays else at
-            for name, at in self.times[number].items()
-        }
-        machine, experiment = self.machine_with(values), self.experiments[number]
-        changes = {
-            name: values[f'{name}@{self.names[number]}'] for name in self.corrections[number]
-        }
-        if changes:
+        experiment, times, clocks, corrections = self.runs[number]
+        times = {n: at - values[clocks[n]] if n in clocks else at for n, at in times.items()}
+        machine = self.machine_with(values)
+        if corrections:
+            changes = {short: values[name] for short, name in corrections.items()}
             experiment = self.identifiable.corrected(machine, experiment, changes)
         return self.identifiable.predict(machine, experiment, times)
 
@@ -84,19 +83,24 @@ class Simulated:
         own = {name: value for name, value in values.items() if '@' not in name}
         return self.identifiable.with_values(self.machine, {**self.fixed, **own})
 
+    def doubts(self, machine: Any) -> list[str]:
+        """Return why standard errors of a machine do not hold."""
+        every = (self.identifiable.doubts(machine, run.experiment) for run in self.runs)
+        return [text for text in dict.fromkeys(every) if text]
 
-@dataclasses.dataclass(frozen=True)
-class Found:
+
+class Found(NamedTuple):
     """
     Result of :func:`identify`.
 
     Unknowns with an ``@`` belong to one recording, as in ``delay_cameras@release_1``; ``derived``
-    are quantities that follow from the parameters, with standard errors.
+    are quantities that follow from the parameters and the first ``experiment``, with standard
+    errors.
     """
 
     estimate: Estimate
-    problem: Problem
     machine: Any
+    experiment: Any
     derived: dict[str, tuple[float, float]]
     notes: tuple[str, ...] = ()  # what was left out, as usual
 
@@ -156,7 +160,7 @@ def identify(
     machine at the start cannot be simulated.
     """
     settings = settings or Settings()
-    workers: dict[str, Any] = {'processes': processes, 'cluster': cluster}
+    workers: dict[str, Any] = {'processes': processes, 'cluster': cluster, 'progress': progress}
 
     def problem_at(duration: float, start: Mapping[str, float] | None) -> Problem:
         """Return the problem for a duration; without a start one parameter is scanned."""
@@ -166,159 +170,137 @@ def identify(
             return problem
         begin = {unknown.name: unknown.start for unknown in problem.unknowns}
         values = begin[identifiable.scanned] * identifiable.scan
-        best = best_of(problem, identifiable.scanned, values, **workers)
-        begin[identifiable.scanned] = best
+        begin[identifiable.scanned] = best_of(problem, identifiable.scanned, values, **workers)
         return problem_of(identifiable, machine, recordings, parameters, short, begin)
 
     whole = problem_of(identifiable, machine, recordings, parameters, settings)
     predict = whole.predict
     assert isinstance(predict, Simulated)
-    here = predict.experiments[0]
-    found, problem = _searched(
-        problem_at, predict, _slips(whole), settings, progress=progress, **workers
-    )
+    try:
+        begin = {unknown.name: unknown.start for unknown in whole.unknowns}
+        slips = bool(predict.doubts(predict.machine_with(begin)))
+    except LongreachError:
+        # The search says why.
+        slips = False
+    experiments = [run.experiment for run in predict.runs]
+    found = _searched(problem_at, experiments, slips, settings, **workers)
     found, best, notes = _kept(predict, found)
-    doubts = dict.fromkeys(identifiable.doubts(best, one) for one in predict.experiments)
-    warnings = (*found.warnings, *_late(found), *(text for text in doubts if text))
-    found = found._replace(warnings=warnings)
 
     @functools.cache
     def derived(values: tuple[float, ...]) -> dict[str, float]:
         # Each quantity asks for the same points, one for each unknown and side.
         named = dict(zip(found.names, values, strict=True))
-        return identifiable.derived(predict.machine_with(named), here)
+        return identifiable.derived(predict.machine_with(named), experiments[0])
 
     def propagated(name: str) -> tuple[float, float]:
         return found.propagated(lambda values: derived(tuple(values.values()))[name])
 
-    notes += [
-        f'{", ".join(names)} of {recording.name} never change: their resolution is unknown, and'
-        ' they are not compared'
-        for recording in recordings
-        if (names := _constant(recording, _resolutions(recordings), settings.signals))
-    ]
-    silent = [
-        f'{", ".join(names)} of {recording.name} have no row in the motion that is compared, and'
-        ' count nothing: is their clock another one?'
-        for recording, used in zip(recordings, problem.recordings, strict=True)
-        if (names := _unseen(recording, used, settings.signals))
-    ]
+    silent, steps = [], _resolutions(recordings)
+    for recording, used in zip(recordings, found.problem.recordings, strict=True):
+        if names := _constant(recording, steps, settings.signals):
+            notes.append(
+                f'{", ".join(names)} of {recording.name} never change: their resolution is'
+                ' unknown, and they are not compared'
+            )
+        if names := _unseen(recording, used, settings.signals):
+            silent.append(
+                f'{", ".join(names)} of {recording.name} have no row in the motion that is'
+                ' compared, and count nothing: is their clock another one?'
+            )
     silent += [
         f'{recording.name}: {what} at {time:g} s is not compared, only the time up to'
         f' {end:g} s; give a longer --duration, or the time of the event that counts, --event'
         f' {recording.name}=TIME'
-        for recording, experiment in zip(recordings, predict.experiments, strict=True)
+        for recording, experiment in zip(recordings, experiments, strict=True)
         for time, what in recording.events
         if time >= (end := experiment.start + settings.duration)
     ]
+    warnings = (*silent, *found.warnings, *_late(found), *predict.doubts(best))
     return Found(
-        found._replace(warnings=(*silent, *found.warnings)),
-        problem,
+        found._replace(warnings=warnings),
         best,
-        {name: propagated(name) for name in identifiable.derived(machine, here)},
+        experiments[0],
+        {name: propagated(name) for name in identifiable.derived(machine, experiments[0])},
         tuple(notes),
     )
 
 
-def _slips(problem: Problem) -> bool:
-    """Return whether actuators slip after an event, as predicted with the start values."""
-    predict = problem.predict
-    assert isinstance(predict, Simulated)
-    try:
-        machine = predict.machine_with(
-            {unknown.name: unknown.start for unknown in problem.unknowns}
-        )
-        return any(predict.identifiable.doubts(machine, one) for one in predict.experiments)
-    except LongreachError:
-        # The search says why.
-        return False
-
-
 def _searched(
     problem_at: Callable[[float, Mapping[str, float] | None], Problem],
-    predict: Simulated,
+    experiments: Sequence[Any],
     slips: bool,
     settings: Settings,
-    **options: Any,
-) -> tuple[Estimate, Problem]:
+    **workers: Any,
+) -> Estimate:
     """Return the result of the plain search, or of the one over growing durations."""
-    events = [one.start for one in predict.experiments]
+    events = [one.start for one in experiments]
 
     def search(
         durations: Sequence[float],
         start: Mapping[str, float] | None = None,
         interrupted: bool = False,
-    ) -> tuple[Estimate, Problem]:
+    ) -> Estimate:
+        known = {'robust': settings.robust, 'interrupted': interrupted, **workers}
         count = 1 if interrupted else settings.iterations
         for duration in durations:
-            problem = problem_at(duration, start)
-            known = {'robust': settings.robust, 'interrupted': interrupted, **options}
-            found = estimate(problem, iterations=count, **known)
+            found = estimate(problem_at(duration, start), iterations=count, **known)
             if found.status == INTERRUPTED:
                 break
-            start = dict(zip(found.names, found.values.tolist(), strict=True))
-        return found, problem
+            start = found.by_name
+        return found
 
-    def plain() -> tuple[Estimate, Problem]:
+    def plain() -> Estimate:
         durations = [one for one in settings.horizons if one < settings.duration]
         durations.append(settings.duration)
-        found, problem = search(durations)
+        found = search(durations)
         if found.status == INTERRUPTED or not _late(found):
-            return found, problem
+            return found
         # Oscillations are much alike when a stamp is wrong by a period: which is it?
-        start = dict(zip(found.names, found.values.tolist(), strict=True))
-        workers = {name: options[name] for name in ('processes', 'cluster')}
+        start = found.by_name
         try:
             for name in [one for one in found.names if one.startswith('delay_')]:
                 start[name] = best_of(problem_at(durations[0], start), name, _DELAYS, **workers)
             other = search(durations, start)
         except KeyboardInterrupt:
-            other = found._replace(status=INTERRUPTED), problem
-        if other[0].status == INTERRUPTED:
+            other = found._replace(status=INTERRUPTED)
+        if other.status == INTERRUPTED:
             texts = (*found.warnings, 'interrupted: other delays of clocks were not all tried')
-            return found._replace(status=INTERRUPTED, warnings=texts), problem
-        return other if other[0].aic < found.aic else (found, problem)
+            return found._replace(status=INTERRUPTED, warnings=texts)
+        return other if other.aic < found.aic else found
 
-    def warned(result: tuple[Estimate, Problem], *texts: str) -> tuple[Estimate, Problem]:
-        found, problem = result
-        texts = (*texts, *_unexplained(found, problem, events, slips))
-        return found._replace(warnings=(*found.warnings, *texts)), problem
+    def warned(found: Estimate, *texts: str) -> Estimate:
+        texts = (*found.warnings, *texts, *_unexplained(found, events, slips))
+        return found._replace(warnings=texts)
 
     first = None if slips else plain()
-    if first and (first[0].status == INTERRUPTED or not _unexplained(*first, events, slips)):
+    if first and (first.status == INTERRUPTED or not _unexplained(first, events, slips)):
         return first
-    length = min(settings.duration, max(one.end - one.start for one in predict.experiments))
+    length = min(settings.duration, max(one.end - one.start for one in experiments))
     try:
-        grown = grow(problem_at, events, length, **options)
+        grown = grow(problem_at, events, length, **workers)
     except LongreachError as error:
         # Such as a duration that is too short for the machine.
-        return warned(
-            first or plain(), f'a search over growing durations is not possible: {error}'
-        )
+        text = f'a search over growing durations is not possible: {error}'
+        return warned(first or plain(), text)
+    partly = (
+        f'only the first {grown.duration:.2g} s of {length:.3g} s after the event are explained,'
+        ' and compared'
+    )
     if grown.interrupted and first:
         text = 'interrupted: a search over growing durations was under way'
-        return warned((first[0]._replace(status=INTERRUPTED), first[1]), text)
+        return warned(first._replace(status=INTERRUPTED), text)
     if grown.interrupted:
         if not grown.values:
             raise KeyboardInterrupt(
                 'interrupted before the first duration was explained: no result'
             )
-        found = search([grown.duration], grown.values, interrupted=True)
-        return warned(found, _partly(grown, length))
+        return warned(search([grown.duration], grown.values, interrupted=True), partly)
     if grown.duration >= length:
         other = search([settings.duration], grown.values)
-        return warned(other if first is None or other[0].aic < first[0].aic else first)
+        return warned(other if first is None or other.aic < first.aic else first)
     if slips and grown.duration >= _ENOUGH * length:
-        return warned(search([grown.duration], grown.values), _partly(grown, length))
+        return warned(search([grown.duration], grown.values), partly)
     return warned(first or plain())
-
-
-def _partly(grown: Grown, length: float) -> str:
-    """Return a warning about a result from the first part of the durations."""
-    return (
-        f'only the first {grown.duration:.2g} s of {length:.3g} s after the event are explained,'
-        ' and compared'
-    )
 
 
 def problem_of(
@@ -331,7 +313,7 @@ def problem_of(
 ) -> Problem:
     """Return what :func:`identify` solves, from a start of all unknowns if there is one."""
     settings = settings or Settings()
-    prior, clocks, signals = settings.prior, settings.clocks, settings.signals
+    prior, signals = settings.prior, settings.signals
     if not recordings:
         raise InputError('there is no recording of motion, allowed: at least one')
     asked = [n for one in parameters for n in identifiable.chosen(machine, [one])]
@@ -343,75 +325,63 @@ def problem_of(
         if math.isfinite(entry.deviation) and not entry.logarithmic
         if name not in asked and name not in known
     ]
-    estimated = dict.fromkeys([*asked, *(prior.names if prior else ())])
-    wanted = {
-        name: free[name] for name in (*(n for n in estimated if n not in considered), *considered)
-    }
-    begin = {**identifiable.values(machine), **known}
+    determined = prior.names if prior else ()
+    estimated = [n for n in dict.fromkeys([*asked, *determined]) if n not in considered]
+    of_file = identifiable.values(machine)
+    begin = {**of_file, **known}
     if prior is not None:
         begin |= dict(zip(prior.names, prior.mean.tolist(), strict=True))
-    first = identifiable.with_values(machine, {n: begin[n] for n in {*wanted, *known}})
-    whole = tuple(identifiable.experiment(first, recording) for recording in recordings)
-    steps = _resolutions(recordings)
-    experiments, cut = [], []
-    for recording, experiment in zip(recordings, whole, strict=True):
+    changed = {name: begin[name] for name in (*estimated, *considered, *known)}
+    first = identifiable.with_values(machine, changed)
+    begin |= start or {}
+    unknowns: list[Unknown] = []
+    beliefs: dict[str, tuple[float, float]] = {}
+
+    def own(name: str, most: float, scale: float, number: int) -> None:
+        """Add an unknown of a recording, about 0."""
+        value = min(max(begin.get(name, 0.0), -most), most)
+        unknowns.append(Unknown(name, value, -most, most, scale, number))
+
+    for name in (*estimated, *considered):
+        entry = free[name]
+        # A logarithm needs a positive number.
+        logarithmic = entry.logarithmic and entry.lowest > 0.0
+        value = min(max(begin[name], entry.lowest), entry.highest)
+        bounds = value, entry.lowest, entry.highest
+        counts = name in considered
+        unknowns.append(Unknown(name, *bounds, logarithmic=logarithmic, considered=counts))
+        if math.isfinite(entry.deviation) and name not in determined:
+            mean = math.log(of_file[name]) if logarithmic else of_file[name]
+            beliefs[name] = (mean, entry.deviation)
+    cut, runs, steps = [], [], _resolutions(recordings)
+    for number, recording in enumerate(recordings):
+        experiment = identifiable.experiment(first, recording)
         without = _constant(recording, steps, signals)
         part = _cut(recording, experiment, signals, settings.duration, without)
-        cut.append(part)
         # The pose may come from signals that are not compared.
-        shortened = _cut(recording, experiment, ['*'], settings.duration)
-        experiments.append(identifiable.experiment(first, shortened))
-    begin |= start or {}
-    unknowns = []
-    beliefs: dict[str, tuple[float, float]] = {}
-    determined = prior.names if prior else ()
-    for name, entry in wanted.items():
-        low, high = entry.lowest, entry.highest
-        value = min(max(begin[name], low), high)
-        # A logarithm needs a positive number.
-        logarithmic = entry.logarithmic and low > 0.0
-        known_only = name in considered
-        unknowns.append(
-            Unknown(name, value, low, high, logarithmic=logarithmic, considered=known_only)
-        )
-        if math.isfinite(entry.deviation) and name not in determined:
-            mean = identifiable.values(machine)[name]
-            beliefs[name] = (math.log(mean) if logarithmic else mean, entry.deviation)
-    delays, names = [], []
-    for number, (recording, experiment) in enumerate(zip(cut, experiments, strict=True)):
-        late = {
+        whole = _cut(recording, experiment, ['*'], settings.duration)
+        experiment = identifiable.experiment(first, whole)
+        clocks = {
             signal: f'delay_{clock}@{recording.name}'
-            for clock, patterns in clocks.items()
-            for signal in recording.signals
-            if any(fnmatchcase(signal, pattern) for pattern in patterns)
+            for clock, patterns in settings.clocks.items()
+            for signal in part.signals
+            if matches(signal, patterns)
         }
-        delays.append(late)
-        for name in dict.fromkeys(late.values()):
-            unknowns.append(Unknown(name, begin.get(name, 0.0), -_LATEST, _LATEST, 0.1, number))
-        rough = identifiable.corrections(first, experiment)
-        names.append(tuple(rough))
-        for short, deviation in rough.items():
-            name = f'{short}@{recording.name}'
+        for name in dict.fromkeys(clocks.values()):
+            own(name, _LATEST, 0.1, number)
+        corrections = {}
+        for short, deviation in identifiable.corrections(first, experiment).items():
+            corrections[short] = name = f'{short}@{recording.name}'
             beliefs[name] = (0.0, deviation)
-            far = 10.0 * deviation
-            value = min(max(begin.get(name, 0.0), -far), far)
-            unknowns.append(Unknown(name, value, -far, far, far, number))
-    times = tuple({n: signal.times for n, signal in r.signals.items()} for r in cut)
-    predict = Simulated(
-        identifiable,
-        machine,
-        tuple(experiments),
-        times,
-        known,
-        tuple(recording.name for recording in cut),
-        tuple(delays),
-        tuple(names),
-    )
+            own(name, 10.0 * deviation, 10.0 * deviation, number)
+        times = {name: shown.times for name, shown in part.signals.items()}
+        runs.append(Simulation(experiment, times, clocks, corrections))
+        cut.append(part)
     if all(recording.name in settings.validation for recording in cut):
         raise InputError('all recordings are for validation; leave at least one to fit')
     return Problem(
-        predict,
-        tuple(cut),
+        Simulated(identifiable, machine, known, runs),
+        cut,
         unknowns,
         _joined(prior, beliefs),
         settings.offsets,
@@ -423,14 +393,10 @@ def problem_of(
 def _kept(predict: Simulated, found: Estimate) -> tuple[Estimate, Any, list[str]]:
     """Return an estimate in which what data do not tell is as in the file, and its machine."""
     start = predict.identifiable.values(predict.machine)
-
-    def machine_at(values: np.ndarray) -> Any:
-        return predict.machine_with(dict(zip(found.names, values.tolist(), strict=True)))
-
     logarithmic = found.logarithmic
     untold = logarithmic & (found.prior_share > _UNTOLD) & np.isin(found.names, list(start))
     if not untold.any():
-        return found, machine_at(found.values), []
+        return found, predict.machine_with(found.by_name), []
     names = [name for name, one in zip(found.names, untold, strict=True) if one]
     wanted = np.array([start[name] for name in names])
     away = found.values[untold] * np.log(wanted / found.values[untold])
@@ -443,18 +409,18 @@ def _kept(predict: Simulated, found: Estimate) -> tuple[Estimate, Any, list[str]
         moved[logarithmic] / found.values[logarithmic]
     )
     values[untold] = wanted
-    text = f'the data hardly tell {", ".join(names)}: '
-    try:
-        best = machine_at(values)
-    except InputError:
-        # Such as a static friction of the file that is less than the Coulomb friction found.
-        text += 'as in the start file they contradict what was found; they are as the search left'
-        return found, machine_at(found.values), [text]
-    text += (
+    kept = found._replace(values=values)
+    text = (
         'kept as in the start file, with the error of what is known before; motions in which'
         ' actuators slip tell more about damping of joints and friction'
     )
-    return found._replace(values=values), best, [text]
+    try:
+        best = predict.machine_with(kept.by_name)
+    except InputError:
+        # Such as a static friction of the file that is less than the Coulomb friction found.
+        kept, best = found, predict.machine_with(found.by_name)
+        text = 'as in the start file they contradict what was found; they are as the search left'
+    return kept, best, [f'the data hardly tell {", ".join(names)}: {text}']
 
 
 def _late(found: Estimate) -> list[str]:
@@ -495,10 +461,8 @@ def _constant(
     return [
         name
         for name, shown in recording.signals.items()
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-        and steps[name] == 0.0
-        and np.isnan(shown.deviation).all()
-        and np.unique(shown.values[np.isfinite(shown.values)]).size == 1
+        if matches(name, patterns) and steps[name] == 0.0
+        if np.isnan(shown.deviation).all() and _levels(shown) == 1
     ]
 
 
@@ -507,22 +471,22 @@ def _unseen(recording: Recording, used: Recording, patterns: Sequence[str]) -> l
     return [
         name
         for name, shown in recording.signals.items()
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-        and name not in used.signals
-        and np.unique(shown.values[np.isfinite(shown.values)]).size > 1
+        if matches(name, patterns) and name not in used.signals and _levels(shown) > 1
     ]
 
 
-def _unexplained(
-    found: Estimate, problem: Problem, events: Sequence[float], slips: bool
-) -> tuple[str, ...]:
+def _levels(shown: Signal) -> int:
+    """Return how many finite values a signal has."""
+    return int(np.unique(shown.values[np.isfinite(shown.values)]).size)
+
+
+def _unexplained(found: Estimate, events: Sequence[float], slips: bool) -> tuple[str, ...]:
     """Return a warning about residuals in motion that are above those at rest, if there are."""
-    ratios = excess(problem, found.predicted, events)
+    ratios = excess(found.problem, found.predicted, events)
     if not ratios:
         return ()
     words = ', '.join(
-        f'{name} ({ratio:.1f} times{_resembled(name, found, problem)})'
-        for name, ratio in ratios.items()
+        f'{name} ({ratio:.1f} times{_resembled(name, found)})' for name, ratio in ratios.items()
     )
     text = f'residuals in motion above those at rest: {words}; '
     if slips:
@@ -539,10 +503,10 @@ def _unexplained(
     return (text,)
 
 
-def _resembled(name: str, found: Estimate, problem: Problem) -> str:
+def _resembled(name: str, found: Estimate) -> str:
     """Return which other signal of its kind explains an unexplained one much better, if any."""
     errors: dict[str, float] = {}
-    for recording in problem.recordings:
+    for recording in found.problem.recordings:
         if name not in recording.signals:
             continue
         times, values, _ = recording.signals[name]
@@ -559,12 +523,12 @@ def _joined(prior: Prior | None, beliefs: Mapping[str, tuple[float, float]]) -> 
     """Return a prior, and independent unknowns with given means and standard deviations."""
     if not beliefs:
         return prior
+    from scipy.linalg import block_diag
+
     before = prior or Prior((), np.zeros(0), np.zeros((0, 0)))
     means, deviations = np.array(list(beliefs.values())).T
-    covariance = np.diag(np.concatenate([np.zeros(len(before.names)), deviations**2]))
-    covariance[: len(before.names), : len(before.names)] = before.covariance
-    mean = np.concatenate([before.mean, means])
-    return Prior((*before.names, *beliefs), mean, covariance)
+    covariance = block_diag(before.covariance, np.diag(deviations**2))
+    return Prior((*before.names, *beliefs), np.concatenate([before.mean, means]), covariance)
 
 
 def _cut(
@@ -579,7 +543,7 @@ def _cut(
     last = min(experiment.end, experiment.start + duration)
     found: dict[str, Signal] = {}
     for name, signal in recording.signals.items():
-        if name not in without and any(fnmatchcase(name, pattern) for pattern in patterns):
+        if name not in without and matches(name, patterns):
             use = (signal.times >= first) & (signal.times <= last)
             if use.any():
                 found[name] = Signal(*(column[use] for column in signal))

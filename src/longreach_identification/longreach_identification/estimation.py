@@ -19,10 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parallel import keep_workers
 from longreach_dynamics.runs import finite
 from longreach_identification.covariance import covariance_of, inverse_of, noise_of, weak_spread
 from longreach_identification.fit_report import (
@@ -34,7 +32,7 @@ from longreach_identification.fit_report import (
     words,
 )
 from longreach_identification.machine import Recording
-from longreach_identification.search import FIRST_STEP, SHORTEST_STEP, Search
+from longreach_identification.search import FIRST_STEP, SHORTEST_STEP, Search, searching
 
 # Predicts the signals of a recording, by its number, for the values of all unknowns: for each of
 # its signals an array like its times. It is sent to processes: an object of a class, or a function
@@ -149,6 +147,7 @@ class Estimate(NamedTuple):
     # Ratio of the variance of each unknown to the one for uncorrelated residuals.
     inflation: np.ndarray
     logarithmic: np.ndarray  # (names,) of bool: estimated as logarithms
+    problem: Problem
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -164,6 +163,11 @@ class Estimate(NamedTuple):
         errors = self.standard_errors
         with np.errstate(invalid='ignore', divide='ignore'):
             return np.asarray(self.covariance / np.outer(errors, errors))
+
+    @property
+    def by_name(self) -> dict[str, float]:
+        """Return the values by name."""
+        return dict(zip(self.names, self.values.tolist(), strict=True))
 
     def value(self, name: str) -> float:
         """Return the value of an unknown."""
@@ -250,12 +254,10 @@ class Estimate(NamedTuple):
 def estimate(
     problem: Problem,
     *,
-    processes: int | None = 1,
-    cluster: str | None = None,
-    progress: bool | None = False,
     iterations: int = 30,
     robust: bool = False,
     interrupted: bool = False,
+    **workers: Any,
 ) -> Estimate:
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
@@ -263,13 +265,11 @@ def estimate(
     KeyboardInterrupt with a text where there is none.
 
     ``iterations`` are for given noise levels. ``robust``: rows further than two deviations from
-    the model weigh less, after Huber. ``interrupted``: a search that led here was. LongreachError
-    without a prediction at the start.
+    the model weigh less, after Huber. ``interrupted``: a search that led here was. ``workers`` are
+    ``processes`` (default: 1), ``cluster`` and ``progress`` (default: False) of
+    :func:`longreach_dynamics.parallel.run_jobs`. LongreachError without a prediction at the start.
     """
-    fit = Search(problem, processes, cluster)
-    hidden = None if progress is None else not progress
-    with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
-        fit.bar = bar
+    with searching(problem, **workers) as fit:
         status = INTERRUPTED
         try:
             x = fit.best
@@ -288,25 +288,17 @@ def estimate(
     return _result(fit, x, INTERRUPTED if interrupted else status)
 
 
-def best_of(
-    problem: Problem,
-    name: str,
-    values: np.ndarray,
-    *,
-    processes: int | None = 1,
-    cluster: str | None = None,
-) -> float:
+def best_of(problem: Problem, name: str, values: np.ndarray, **workers: Any) -> float:
     """Return the value of an unknown that explains the signals best, all others at their start."""
-    fit = Search(problem, processes, cluster)
     j = problem.names.index(name)
-    begin, unknown = fit.outer(fit.best), problem.unknowns[j]
+    unknown = problem.unknowns[j]
     values = values[(values >= unknown.lowest) & (values <= unknown.highest)]
-    points = np.tile(begin, (values.size, 1))
-    points[:, j] = values
-    with keep_workers():
-        costs = fit.costs([fit.inner(point) for point in points])
-    best = int(np.argmin(costs)) if len(costs) else 0
-    return float(values[best]) if len(costs) and math.isfinite(costs[best]) else unknown.start
+    with searching(problem, **workers) as fit:
+        points = np.tile(fit.outer(fit.best), (values.size, 1))
+        points[:, j] = values
+        costs = fit.scores([fit.inner(point) for point in points], fit.unlikely)
+    best = int(np.argmin(costs)) if costs else 0
+    return float(values[best]) if costs and math.isfinite(costs[best]) else unknown.start
 
 
 def profile(
@@ -316,8 +308,7 @@ def profile(
     *,
     points: int = 7,
     reach: float = 3.0,
-    processes: int | None = 1,
-    cluster: str | None = None,
+    **workers: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """
     Return values over ``reach`` standard errors of an unknown, and the increase of chi-square.
@@ -327,22 +318,23 @@ def profile(
     if name not in found.names:
         raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
     index = found.names.index(name)
-    fit = Search(problem, processes, cluster)
-    best = fit.inner(found.values)
-    errors = found.standard_errors / np.where(fit.logarithmic, found.values, 1.0)
-    unknown, error = fit.unknowns[index], float(errors[index])
-    if not 0.0 < error < math.inf:
-        raise InputError(f'{name} has the standard error {error:g}: there is no range to profile')
-    low = max(unknown.lowest, best[index] - reach * error)
-    high = min(unknown.highest, best[index] + reach * error)
-    fit.levels = {signal: row.deviation for signal, row in found.fit.items()}
-    fit.set_steps(errors)
-    grid = np.linspace(low, high, points)
-    squares = np.empty(points)
-    others = fit.free[fit.free != index]
-    # From the middle outwards, each search begins where its neighbour ended.
-    middle = int(np.argmin(np.abs(grid - best[index])))
-    with keep_workers():
+    with searching(problem, **workers) as fit:
+        best = fit.inner(found.values)
+        errors = found.standard_errors / np.where(fit.logarithmic, found.values, 1.0)
+        unknown, error = fit.unknowns[index], float(errors[index])
+        if not 0.0 < error < math.inf:
+            raise InputError(
+                f'{name} has the standard error {error:g}: there is no range to profile'
+            )
+        low = max(unknown.lowest, best[index] - reach * error)
+        high = min(unknown.highest, best[index] + reach * error)
+        fit.levels = {signal: row.deviation for signal, row in found.fit.items()}
+        fit.set_steps(errors[fit.free])
+        grid = np.linspace(low, high, points)
+        squares = np.empty(points)
+        others = fit.free[fit.free != index]
+        # From the middle outwards, each search begins where its neighbour ended.
+        middle = int(np.argmin(np.abs(grid - best[index])))
         for order in (range(middle, points), range(middle - 1, -1, -1)):
             x = best.copy()
             for k in order:
@@ -350,39 +342,27 @@ def profile(
                 if others.size:
                     x, _ = fit.solve(x, others, 10, _TOLERANCE)
                 squares[k] = np.sum(fit.weighted(x) ** 2)
-    least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
+        least = min(float(squares.min()), float(np.sum(fit.weighted(best) ** 2)))
     shown = np.exp(grid) if unknown.logarithmic else grid
     return shown, (squares - least) / found.inflation[index]
 
 
-def information_of(
-    problem: Problem,
-    *,
-    processes: int | None = 1,
-    cluster: str | None = None,
-    progress: bool | None = False,
-) -> list[np.ndarray]:
+def information_of(problem: Problem, **workers: Any) -> list[np.ndarray]:
     """
     Return the information matrix of each recording at the start values, without offsets.
 
     Of logarithms where these are searched. A prior counts for unknowns of single recordings only.
     """
-    fit = Search(problem, processes, cluster)
-    hidden = None if progress is None else not progress
-    with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
-        fit.bar = bar
+    with searching(problem, **workers) as fit:
         fit.first_levels(fit.best)
         # Once more with steps that belong to the standard errors.
         for _ in range(2):
             fit.jacobian(fit.best)
-        weighted = fit.consider(fit.best)
-    prior = weighted[fit.rows :].T @ weighted[fit.rows :]
-    found = []
+        *parts, last = fit.by_block(fit.consider(fit.best))
+    prior, found = last.T @ last, []
     for number in range(len(problem.recordings)):
-        row, matrix = 0, np.zeros_like(prior)
-        for block in fit.blocks:
-            part = weighted[row : row + int(block.fitted.sum())]
-            row += len(part)
+        matrix = np.zeros_like(prior)
+        for block, part in zip(fit.fitted, parts, strict=True):
             if block.recording == number:
                 matrix += part.T @ part
         own = [j for j, unknown in enumerate(problem.unknowns) if unknown.recording == number]
@@ -444,5 +424,6 @@ def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
         (),
         inflation,
         fit.logarithmic,
+        problem,
     )
     return found._replace(warnings=warnings_of(fit, found, residuals, spread))

@@ -12,7 +12,7 @@ from longreach_identification.covariance import FEWEST_ROWS
 
 if TYPE_CHECKING:
     from longreach_identification.estimation import Estimate
-    from longreach_identification.search import Search
+    from longreach_identification.search import Block, Search
 
 CONVERGED, INTERRUPTED, STOPPED = 'converged', 'interrupted', 'not converged'
 # Warned about: standard deviation of a combination relative to the scales, residuals relative to
@@ -35,46 +35,40 @@ class SignalFit(NamedTuple):
 
 
 def fits_of(
-    fit: Search, parts: Sequence[np.ndarray]
+    fit: Search, rows: np.ndarray
 ) -> tuple[dict[str, SignalFit], dict[tuple[str, str], np.ndarray]]:
-    """Return fit by signal, and predictions with their offsets by recording and signal."""
+    """Return fit by signal, and predicted rows with offsets by recording and signal."""
     predicted: dict[tuple[str, str], np.ndarray] = {}
-    sums: dict[str, np.ndarray] = {}
-    for block, part in zip(fit.blocks, parts, strict=True):
-        recording = fit.problem.recordings[block.recording]
-        error = block.values - part
-        # A recording for validation has an offset of its own, from its own rows.
-        base = block.fitted if block.fitted.any() else np.ones(error.size, dtype=bool)
-        offset = float(error[base].mean()) if block.offset else 0.0
-        if block.offset and block.fitted.any():
-            offset = float(np.average(error[base], weights=fit.deviation(block) ** -2.0))
+    errors: dict[str, list[tuple[Block, np.ndarray]]] = {}
+    for block in fit.blocks:
+        recording, part = fit.problem.recordings[block.recording], rows[block.place]
         shown = np.full(recording.signals[block.signal].times.shape, np.nan)
+        offset = fit.offset(block, part)
         shown[block.rows] = part + offset
         predicted[recording.name, block.signal] = shown
-        error = error - offset
-        row = sums.setdefault(block.signal, np.zeros(8))
-        for first, use in ((0, block.fitted), (4, ~block.fitted)):
-            if use.any():
-                values = block.values[use]
-                row[first : first + 3] += (
-                    use.sum(),
-                    error[use] @ error[use],
-                    np.sum((values - values.mean()) ** 2),
-                )
-        if block.fitted.any():
-            row[3] += float(np.sum(fit.deviation(block) ** 2))
+        errors.setdefault(block.signal, []).append((block, block.values - part - offset))
     fits = {}
-    for signal, row in sums.items():
+    for signal, own in errors.items():
+        fitted, others = ([e for block, e in own if block.fitted == one] for one in (True, False))
+        used = [block for block, _ in own if block.fitted and block.rows.size]
+        level = [fit.deviation(block) for block in used]
+        moved = _squares([block.values - block.values.mean() for block in used])
         with np.errstate(invalid='ignore', divide='ignore'):
-            fits[signal] = SignalFit(
-                int(row[0]),
-                float(np.sqrt(row[1] / row[0])),
-                float(1.0 - row[1] / row[2]),
-                float(np.sqrt(row[3] / row[0])),
-                int(row[4]),
-                float(np.sqrt(row[5] / row[4])),
-            )
+            explained = float(1.0 - np.divide(_squares(fitted), moved))
+        rows, more = (sum(error.size for error in part) for part in (fitted, others))
+        fits[signal] = SignalFit(rows, _rms(fitted), explained, _rms(level), more, _rms(others))
     return fits, predicted
+
+
+def _squares(parts: Sequence[np.ndarray]) -> float:
+    """Return the sum of squares."""
+    return sum(float(np.sum(part**2)) for part in parts)
+
+
+def _rms(parts: Sequence[np.ndarray]) -> float:
+    """Return the root mean square; NaN of nothing."""
+    rows = sum(part.size for part in parts)
+    return math.sqrt(_squares(parts) / rows) if rows else math.nan
 
 
 def warnings_of(
@@ -112,65 +106,48 @@ def warnings_of(
             f' it is known to {spread:.0%}; add recordings, give a prior, or keep one of these'
             ' fixed'
         )
-    far: dict[str, list[float]] = {}
-    for block, part in zip(fit.blocks, residuals, strict=True):
-        known = not np.isnan(block.deviation).any()
-        if known and part.size:
-            sums = far.setdefault(block.signal, [0.0, 0.0])
-            sums[0] += float(part @ part)
-            sums[1] += part.size
-    for signal, (total, rows) in far.items():
-        ratio = math.sqrt(total / rows)
-        if ratio > _LARGEST_RATIO:
-            warnings.append(
-                f'the residuals of {signal} are {ratio:.1f} times its noise: the model does'
-                ' not explain it'
-            )
-    waves = [
-        f'{signal} ({ratio:.0f} times)'
-        for signal, ratio in _waves(fit, residuals).items()
-        if ratio > _LARGEST_WAVE
+    far: dict[str, np.ndarray] = {}
+    waves: dict[str, np.ndarray] = {}
+    for block, part in zip(fit.fitted, residuals, strict=True):
+        level = fit.levels.get(block.signal, 1.0)
+        if part.size and not np.isnan(block.deviation).any():
+            row = far.setdefault(block.signal, np.zeros(2))
+            row += part @ part, part.size
+        elif part.size >= FEWEST_ROWS and level > _ROUNDING * np.abs(block.values).max():
+            # Not the median: of a quantised signal it is a multiple of the step.
+            noise = math.sqrt(float(np.mean(np.diff(part) ** 2)) / 2.0)
+            noise = max(noise, fit.problem.floors.get(block.signal, 0.0) / level, _ROUNDING)
+            row = waves.setdefault(block.signal, np.zeros(2))
+            row += part @ part, part.size * noise**2
+    warnings += [
+        f'the residuals of {signal} are {ratio:.1f} times its noise: the model does not explain it'
+        for signal, row in far.items()
+        if (ratio := math.sqrt(row[0] / row[1])) > _LARGEST_RATIO
     ]
-    if waves:
+    large = [
+        f'{signal} ({ratio:.0f} times)'
+        for signal, row in waves.items()
+        if (ratio := math.sqrt(row[0] / row[1])) > _LARGEST_WAVE
+    ]
+    if large:
         warnings.append(
-            f'the residuals of {", ".join(waves)} are far larger than the noise from row to'
+            f'the residuals of {", ".join(large)} are far larger than the noise from row to'
             ' row: the model does not explain them, as when it is of another machine, or'
             ' units, clocks or the time of an event are wrong'
         )
-    against = [name for name, one in found.fit.items() if _contradicts(fit, name, one)]
+    against = []
+    for name, one in found.fit.items():
+        steps = [np.diff(block.values) for block in fit.fitted if block.signal == name]
+        # What is not noise alone.
+        if sum(map(len, steps)) >= FEWEST_ROWS and one.variance_explained < 0.0:
+            noise = max(_rms(steps) / math.sqrt(2.0), fit.problem.floors.get(name, 0.0))
+            against += [name] if one.rms > 2.0 * noise else []
     if against:
         warnings.append(
             f'the model explains nothing of {", ".join(against)}, which a constant fits better:'
             ' look for a wrong column, unit or sign, or the time of the event'
         )
     return tuple(warnings)
-
-
-def _contradicts(fit: Search, name: str, one: SignalFit) -> bool:
-    """Return whether a signal that is not noise alone is predicted worse than by a constant."""
-    steps = [np.diff(block.values[block.fitted]) for block in fit.blocks if block.signal == name]
-    every = np.concatenate(steps)
-    if every.size < FEWEST_ROWS or not one.variance_explained < 0.0:
-        return False
-    noise = math.sqrt(float(every @ every) / every.size / 2.0)
-    return one.rms > 2.0 * max(noise, fit.problem.floors.get(name, 0.0))
-
-
-def _waves(fit: Search, residuals: Sequence[np.ndarray]) -> dict[str, float]:
-    """Return residuals over the noise from row to row, of signals of unknown deviation."""
-    sums: dict[str, np.ndarray] = {}
-    for block, part in zip(fit.blocks, residuals, strict=True):
-        known = not np.isnan(block.deviation).any()
-        level = fit.levels.get(block.signal, 1.0)
-        size = float(np.abs(block.values).max()) if part.size else 0.0
-        if known or part.size < FEWEST_ROWS or level <= _ROUNDING * size:
-            continue
-        # Not the median: of a quantised signal it is a multiple of the step.
-        noise = math.sqrt(float(np.mean(np.diff(part) ** 2)) / 2.0)
-        noise = max(noise, fit.problem.floors.get(block.signal, 0.0) / level, _ROUNDING)
-        row = sums.setdefault(block.signal, np.zeros(2))
-        row += part @ part, part.size * noise**2
-    return {signal: math.sqrt(row[0] / row[1]) for signal, row in sums.items()}
 
 
 def words(combination: Mapping[str, float]) -> str:

@@ -60,25 +60,21 @@ class _Solution(NamedTuple):
     root: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
-class _Stage:
-    """The search over one duration."""
+class _Stage(Search):
+    """The search over one duration; ``events`` are the first ones [s]."""
 
-    def __init__(
-        self, problem: Problem, events: Sequence[float], bar: Any, **workers: Any
-    ) -> None:
-        self.problem, self.events = problem, events
-        self.fit = Search(problem, **workers)
-        self.fit.bar = bar
-        self.fit.first_levels(self.fit.best)
-        self.fit.levels |= _levels_at_rest(problem, events)
+    def __init__(self, problem: Problem, events: Sequence[float], **workers: Any) -> None:
+        super().__init__(problem, **workers)
+        self.events = events
+        self.first_levels(self.best)
+        self.levels |= _levels_at_rest(problem, events)
 
     def drawn(self, about: _Solution, count: int, random: np.random.Generator) -> list[np.ndarray]:
         """Return starts: the given one, and random changes of it."""
-        fit, names = self.fit, self.problem.names
-        begin = self.start(about)
+        names, begin = self.problem.names, self.start(about)
         # Those of one actuator have its number at the end of their names.
         actuators: dict[str, list[int]] = {}
-        for j in fit.free[fit.logarithmic[fit.free]]:
+        for j in self.free[self.logarithmic[self.free]]:
             actuators.setdefault(names[j].rpartition('_')[2], []).append(j)
         own = list(actuators.values())
         width = max((row.size for row in about.root.values()), default=0)
@@ -94,18 +90,17 @@ class _Stage:
                 point[some] += random.choice(_FACTORS, some.size) * random.standard_normal(
                     some.size
                 )
-            points.append(np.clip(point, fit.lowest, fit.highest))
+            points.append(np.clip(point, self.lowest, self.highest))
         return points
 
     def start(self, about: _Solution) -> np.ndarray:
         """Return the numbers that the search changes, of a solution."""
-        problem = self.problem
-        values = [about.values.get(u.name, u.start) for u in problem.unknowns]
-        return self.fit.inner(np.array(values, dtype=float))
+        values = [about.values.get(u.name, u.start) for u in self.problem.unknowns]
+        return self.inner(np.array(values, dtype=float))
 
-    def best(self, points: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
+    def best_starts(self, points: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
         """Return the best of some starts; the first one alone if none is clearly better."""
-        costs = self.fit.squares(points)
+        costs = self.scores(points, self.squares)
         order = np.argsort(costs, kind='stable')
         if costs[0] <= costs[order[0]] + _BETTER:
             return [points[0]]
@@ -113,28 +108,27 @@ class _Stage:
 
     def solved(self, points: Sequence[np.ndarray]) -> _Solution:
         """Return the best solution from some starts; its root is 0 for what data do not tell."""
-        fit, names = self.fit, self.problem.names
-        found = [fit.solve(point, fit.free, _ITERATIONS, _TOLERANCE)[0] for point in points]
-        costs = [float(np.sum(fit.weighted(x) ** 2)) for x in found]
+        names = self.problem.names
+        found = [self.solve(point, self.free, _ITERATIONS, _TOLERANCE)[0] for point in points]
+        costs = [float(np.sum(self.weighted(x) ** 2)) for x in found]
         x = found[int(np.argmin(costs))]
-        covariance = np.nan_to_num(inverse_of(fit.jacobian(x))[0], nan=0.0, posinf=0.0)
+        covariance = np.nan_to_num(inverse_of(self.jacobian(x))[0], nan=0.0, posinf=0.0)
         sizes, axes = np.linalg.eigh(covariance)
         rows = axes * np.sqrt(sizes.clip(0.0))
-        root = dict(zip((names[j] for j in fit.free), rows, strict=True))
-        return _Solution(dict(zip(names, fit.outer(x).tolist(), strict=True)), min(costs), root)
+        root = dict(zip((names[j] for j in self.free), rows, strict=True))
+        return _Solution(dict(zip(names, self.outer(x).tolist(), strict=True)), min(costs), root)
 
     def explains(self, found: _Solution, before: float) -> bool:
         """Return whether a solution explains all signals, and what is new after a duration."""
-        fit, problem = self.fit, self.problem
-        parts = fit.predicted(self.start(found))
-        if parts is None:
+        problem, predicted = self.problem, self.predicted(self.start(found))
+        if predicted is None:
             return False
-        if excess(problem, fits_of(fit, parts)[1], self.events, problem.validation):
+        if excess(problem, fits_of(self, predicted)[1], self.events, problem.validation):
             return False
         total, rows = 0.0, 0
-        for block, residuals in zip(fit.blocks, fit.residuals(parts), strict=True):
+        for block, residuals in zip(self.fitted, self.residuals(predicted), strict=True):
             times = problem.recordings[block.recording].signals[block.signal].times[block.rows]
-            new = residuals[times[block.fitted] >= self.events[block.recording] + before]
+            new = residuals[times >= self.events[block.recording] + before]
             total, rows = total + float(new @ new), rows + new.size
         return total <= _ADDED * rows + _SURELY * math.sqrt(2.0 * rows)
 
@@ -170,7 +164,7 @@ class _Growth:
             longer = min(growth * reached if reached else _FIRST, duration)
             stage = self.stage_at(longer, last)
             count = _FEW if last.values else _MANY
-            found = stage.solved(stage.best(stage.drawn(last, count, self.random), 1))
+            found = stage.solved(stage.best_starts(stage.drawn(last, count, self.random), 1))
             explained = stage.explains(found, reached)
             if not explained and longer > _CLOSE * reached > 0.0:
                 growth = math.sqrt(longer / reached)
@@ -179,7 +173,9 @@ class _Growth:
                 if explained:
                     break
                 about = last if last.values and number % 2 else found
-                other = stage.solved(stage.best(stage.drawn(about, _MORE, self.random), _SOLVED))
+                other = stage.solved(
+                    stage.best_starts(stage.drawn(about, _MORE, self.random), _SOLVED)
+                )
                 found = min(found, other, key=lambda one: one.cost)
                 explained = stage.explains(found, reached)
             if not explained:
@@ -189,7 +185,7 @@ class _Growth:
         # The same slips may be explained by other values.
         for _ in range(_ROUNDS if self.reached == duration else 0):
             points = stage.drawn(self.last, _MORE, self.random)[1:]
-            other = stage.solved(stage.best(points, _SOLVED))
+            other = stage.solved(stage.best_starts(points, _SOLVED))
             if other.cost > self.last.cost - _BETTER:
                 break
             self.last = other
@@ -216,7 +212,7 @@ def grow(
 
         def stage_at(longer: float, last: _Solution) -> _Stage:
             bar.set_description(f'first {longer:.3g} s')
-            return _Stage(problem_at(longer, last.values or None), events, bar, **workers)
+            return _Stage(problem_at(longer, last.values or None), events, bar=bar, **workers)
 
         interrupted = False
         try:

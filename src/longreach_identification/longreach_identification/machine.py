@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,6 +55,11 @@ class Signal(NamedTuple):
     times: np.ndarray  # (rows,) [s], increasing
     values: np.ndarray  # (rows,)
     deviation: np.ndarray  # (rows,) standard deviation of the noise; NaN: unknown
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name fits one of some patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def longest_jump(signals: Sequence[Signal], least: float = 0.0, start: float = -math.inf) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
@@ -17,8 +17,7 @@ from longreach_identification.statics import StaticResult, identify_statics, sti
 STATIC_GROUPS = ('masses', 'gauges')
 
 
-@dataclasses.dataclass(frozen=True)
-class Identified:
+class Identified(NamedTuple):
     """Result of :func:`identify_machine`; ``first``: warnings about the recordings."""
 
     page: Identifiable
@@ -29,19 +28,24 @@ class Identified:
     first: tuple[str, ...] = ()
 
     @property
+    def stages(self) -> dict[str, StaticResult | Found]:
+        """The results of which there are some, by name."""
+        both = {'statics': self.statics, 'motion': self.dynamics}
+        return {name: stage for name, stage in both.items() if stage is not None}
+
+    @property
     def parameters(self) -> dict[str, dict[str, float | None]]:
         """Value, standard error and start of each parameter of the machine, and what follows."""
-        found: dict[str, dict[str, float | None]] = {}
         before = self.page.values(self.start)
-        stages = [s.estimate for s in (self.statics, self.dynamics) if s is not None]
-        for estimate in stages:
-            for name, entry in estimate.to_dict()['parameters'].items():
-                # What was not estimated is no result.
-                if name in before and entry['prior_share'] < 1.0:
-                    found[name] = {**entry, 'start': before[name]}
+        found = {
+            name: {**entry, 'start': before[name]}
+            for stage in self.stages.values()
+            for name, entry in stage.estimate.to_dict()['parameters'].items()
+            # What was not estimated is no result.
+            if name in before and entry['prior_share'] < 1.0
+        }
         if self.dynamics is not None:
-            experiment = self.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
-            start = self.page.derived(self.start, experiment)
+            start = self.page.derived(self.start, self.dynamics.experiment)
             for name, entry in self.dynamics.to_dict()['derived'].items():
                 found[name] = {**entry, 'start': start.get(name)}
         return found
@@ -49,30 +53,25 @@ class Identified:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know."""
-        found = [*self.first, *(self.statics.warnings if self.statics else ())]
-        found += list(self.dynamics.estimate.warnings) if self.dynamics else []
-        return tuple(dict.fromkeys(found))
+        every = (text for one in self.stages.values() for text in one.estimate.warnings)
+        return tuple(dict.fromkeys((*self.first, *every)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out or kept, as in usual recordings."""
-        return tuple(
-            text for stage in (self.statics, self.dynamics) if stage for text in stage.notes
-        )
+        return tuple(text for one in self.stages.values() for text in one.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        fit: dict[str, Any] = {}
-        stages: dict[str, Any] = {}
-        if self.statics is not None:
-            stages['statics'] = self.statics.to_dict()
-            fit |= {f'static_{name}': one for name, one in stages['statics']['fit'].items()}
-        if self.dynamics is not None:
-            stages['motion'] = self.dynamics.to_dict()
-            fit |= stages['motion']['fit']
+        stages = {name: one.to_dict() for name, one in self.stages.items()}
+        beginnings = {'statics': 'static_', 'motion': ''}
         return {
             'parameters': self.parameters,
-            'fit': fit,
+            'fit': {
+                f'{beginnings[name]}{signal}': fit
+                for name, stage in stages.items()
+                for signal, fit in stage['fit'].items()
+            },
             'warnings': list(self.warnings),
             'notes': list(self.notes),
             'stages': stages,
@@ -85,19 +84,15 @@ def identify_machine(
     static: Sequence[Recording],
     motion: Sequence[Recording],
     parameters: Sequence[str],
-    *,
-    signals: Sequence[str] | None = None,
+    settings: Settings | None = None,
     shortest: float = 5.0,
-    duration: float = 8.0,
-    validation: Sequence[str] = (),
-    robust: bool = False,
     **workers: Any,
 ) -> Identified:
     """
     Identify parameters, by names or groups, from poses at rest and motion after events.
 
-    ``shortest`` is the shortest stretch at rest [s]; others are those of ``dynamics.Settings``,
-    and of ``identify``.
+    ``settings``, by default for 8 s, are those of the motion, without what poses at rest tell;
+    ``shortest`` is the shortest stretch at rest [s]; others are those of ``identify``.
     """
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')
@@ -108,54 +103,34 @@ def identify_machine(
         for recording in static
         if 'payload' not in recording.conditions
     )
-    names = page.chosen(start, parameters)
-    at_rest = None
+    # Each recording has biases of its own; in motion they are in the constant of a signal.
+    chosen = page.chosen(start, parameters).items()
+    groups = {n: free.group for n, free in chosen if not n.startswith('gauge_bias')}
+    at_rest = found = None
+    values: dict[str, float] = {}
     if static:
-        statics = page.statics()
-        of_rest = [
-            name
-            for name, entry in names.items()
-            if entry.group in STATIC_GROUPS and not name.startswith('gauge_bias')
-        ]
+        of_rest = [name for name, group in groups.items() if group in STATIC_GROUPS]
         if not of_rest:
             raise InputError(
                 f'parameters = {", ".join(parameters)}: poses at rest tell'
                 f' {" and ".join(STATIC_GROUPS)} only; add one of them, or leave --static out'
             )
-        poses, stretches = still_poses(statics, start, static, shortest)
-        at_rest = identify_statics(statics, start, poses, of_rest, stretches)
+        poses, stretches = still_poses(page.statics(), start, static, shortest)
+        at_rest = identify_statics(page.statics(), start, poses, of_rest, stretches)
+        values = at_rest.values()
     if motion and at_rest and at_rest.estimate.status == INTERRUPTED:
         # What has no errors is no prior.
         motion, first = (), (*first, 'interrupted at the poses at rest: motion is not compared')
-    found = None
     if motion:
-        known = set(at_rest.parameters) if at_rest else set()
-        biases = {n: v for n, v in at_rest.values().items() if n not in known} if at_rest else {}
-        rest = [n for n in names if n not in known and n not in biases]
-        # A constant of each signal is unknown in each recording, in which a bias is included.
-        rest = [n for n in rest if not n.startswith('gauge_bias')]
+        known = at_rest.parameters if at_rest else ()
+        rest = [name for name in groups if name not in known]
         if not rest and not known:
             raise InputError(f'parameters = {", ".join(parameters)}: motion tells none of them')
-        found = identify(
-            page,
-            start,
-            motion,
-            rest,
-            Settings(
-                signals=page.compared if signals is None else signals,
-                prior=at_rest.prior() if at_rest else None,
-                fixed=biases,
-                duration=duration,
-                validation=validation,
-                robust=robust,
-            ),
-            **workers,
+        settings = dataclasses.replace(
+            settings or Settings(signals=page.compared, duration=8.0),
+            prior=at_rest.prior() if at_rest else None,
+            fixed={name: value for name, value in values.items() if name not in known},
         )
-    values = at_rest.values() if at_rest else {}
-    if found is not None:
-        values |= {
-            name: float(value)
-            for name, value in zip(found.estimate.names, found.estimate.values, strict=True)
-            if '@' not in name
-        }
+        found = identify(page, start, motion, rest, settings, **workers)
+        values |= {n: v for n, v in found.estimate.by_name.items() if '@' not in n}
     return Identified(page, start, page.with_values(start, values), at_rest, found, first)

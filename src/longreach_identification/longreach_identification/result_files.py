@@ -11,16 +11,14 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import yaml
 
-from longreach_identification.dynamics import Found
 from longreach_identification.estimation import Estimate
-from longreach_identification.machine import Recording, Signal
+from longreach_identification.machine import Recording, Signal, matches
 from longreach_identification.pipeline import Identified
 from longreach_tools.output import table
 
@@ -29,6 +27,7 @@ from longreach_tools.output import table
 _MOST_POINTS, _MOST_CURVES, _FEW = 1000, 6, 50
 _LAGS = 100  # of an autocorrelation, in rows
 _WIDTH = 9.5  # of a figure [in]
+Predictions: TypeAlias = Mapping[tuple[str, str], np.ndarray]  # by recording and signal
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto;
@@ -41,15 +40,6 @@ th:first-child, td:first-child, .facts td { text-align: left; }
 figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: auto; }
 .warning { border-left: 4px solid #d62728; padding-left: 0.8rem; margin: 0.4rem 0; }
 """
-
-
-class _Stage(NamedTuple):
-    """One estimation, and what it was made from."""
-
-    estimate: Estimate
-    recordings: Sequence[Recording]
-    before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
-    at_rest: bool  # its rows are poses
 
 
 def found_file(found: Identified, files: Sequence[Path]) -> str:
@@ -72,9 +62,11 @@ def found_file(found: Identified, files: Sequence[Path]) -> str:
     return ''.join(f'# {line}'.rstrip() + '\n' for line in lines) + '\n' + text
 
 
-def _number(value: float | None) -> str:
-    """Return a number with five digits, - for none."""
-    return '-' if value is None else f'{value:.5g}'
+def _number(value: object) -> str:
+    """Return a number with five digits, - for none, nothing for NaN, and other things as text."""
+    if isinstance(value, float):
+        return '' if math.isnan(value) else f'{value:.5g}'
+    return '-' if value is None else str(value)
 
 
 def text_of(found: Identified, more: Mapping[str, Any]) -> str:
@@ -104,8 +96,8 @@ def report_of(
     if found.statics is not None:
         units |= {name: 'N' for name in found.statics.residuals if name.startswith('force_')}
     if planted and found.dynamics is not None:
-        experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
-        planted = planted | page.derived(page.load(str(arguments.planted)), experiment)
+        true = page.load(str(arguments.planted))
+        planted = planted | page.derived(true, found.dynamics.experiment)
     now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
     facts = [
         ('recordings', ', '.join(path.name for path in files)),
@@ -121,12 +113,11 @@ def report_of(
     for name, entry in found.parameters.items():
         value, start = entry['value'], entry['start']
         change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
-        numbers = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
-        known = [_number(planted.get(name))] if planted else []
         expected, error = planted.get(name) if planted else start, entry['standard_error']
+        known: list[object] = [expected] if planted else []
         if value is not None and expected is not None and error:
             known.append(f'{(value - expected) / error:+.1f}')
-        rows.append((name, units.get(name, ''), *numbers, change, *known))
+        rows.append((name, units.get(name, ''), start, value, error, change, *known))
     tables = [('Parameters', _table(head, rows))]
     if found.statics is not None:
         effects = found.statics.sensitivity
@@ -153,13 +144,11 @@ def report_of(
             '<h2>Poses at rest</h2>',
             f'<details><summary>Stretches</summary><ul>{lines}</ul></details>',
         ]
-        stage = _Stage(statics.estimate, statics.recordings, statics.before, at_rest=True)
-        parts += _shown(stage, units)
+        parts += _shown(statics.estimate, statics.before, units, at_rest=True)
     if found.dynamics is not None:
-        parts.append('<h2>Motion</h2>')
-        estimate, recordings = found.dynamics.estimate, found.dynamics.problem.recordings
-        before = _before(page.values(found.start), found.dynamics)
-        parts += _shown(_Stage(estimate, recordings, before, at_rest=False), units)
+        estimate = found.dynamics.estimate
+        before = _before(page.values(found.start), estimate)
+        parts += ['<h2>Motion</h2>', *_shown(estimate, before, units, at_rest=False)]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -169,44 +158,34 @@ def report_of(
     )
 
 
-def _before(start: Mapping[str, float], found: Found) -> dict[tuple[str, str], np.ndarray]:
+def _before(start: Mapping[str, float], found: Estimate) -> Predictions:
     """Return the predictions of the start values for recordings of motion."""
-    values = {name: start.get(name, 0.0) for name in found.estimate.names}
+    values = {name: start.get(name, 0.0) for name in found.names}
     before = {}
     for number, recording in enumerate(found.problem.recordings):
         for name, shown in found.problem.predict(number, values).items():
-            signal = recording.signals[name]
-            if any(fnmatchcase(name, pattern) for pattern in found.problem.offsets):
-                shown = shown + np.nanmean(signal.values - shown)
-            before[recording.name, name] = shown
+            offset = 0.0
+            if matches(name, found.problem.offsets):
+                offset = np.nanmean(recording.signals[name].values - shown)
+            before[recording.name, name] = shown + offset
     return before
 
 
-def _shown(stage: _Stage, units: Mapping[str, str]) -> list[str]:
-    """Return tables and figures of an estimation."""
-    return [
-        _parameters(stage.estimate, units),
-        _fit(stage, units),
-        _correlation(stage.estimate),
-        *(_curves(stage, recording, units) for recording in stage.recordings),
-    ]
+def _shown(
+    found: Estimate, before: Predictions, units: Mapping[str, str], at_rest: bool
+) -> list[str]:
+    """Return tables and figures of an estimation, whose rows may be poses at rest."""
+    recordings = found.problem.recordings
+    curves = [_curves(found, one, before, units, at_rest) for one in recordings]
+    return [_parameters(found, units), _fit(found, before, units), _correlation(found), *curves]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]], style: str = '') -> str:
     """Return rows as an HTML table; numbers with five significant digits, NaN as nothing."""
-    lines = []
-    if head:
-        lines.append(''.join(f'<th>{html.escape(cell)}</th>' for cell in head))
-    lines += [''.join(f'<td>{_cell(cell)}</td>' for cell in row) for row in rows]
+    lines = [''.join(f'<th>{html.escape(cell)}</th>' for cell in head)] if head else []
+    lines += [''.join(f'<td>{html.escape(_number(cell))}</td>' for cell in row) for row in rows]
     named = f' class="{style}"' if style else ''
     return f'<table{named}>' + ''.join(f'<tr>{line}</tr>' for line in lines) + '</table>'
-
-
-def _cell(value: object) -> str:
-    """Return the content of a cell."""
-    if isinstance(value, float):
-        return '' if math.isnan(value) else f'{value:.5g}'
-    return html.escape(str(value))
 
 
 def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
@@ -226,18 +205,18 @@ def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
     return _table(head, rows)
 
 
-def _fit(stage: _Stage, units: Mapping[str, str]) -> str:
+def _fit(found: Estimate, before: Predictions, units: Mapping[str, str]) -> str:
     """Return the table of signals, before and after."""
     rows = []
-    for name, fit in stage.estimate.fit.items():
+    for name, fit in found.fit.items():
         errors = [
-            recording.signals[name].values - stage.before[recording.name, name]
-            for recording in stage.recordings
-            if (recording.name, name) in stage.before and name in recording.signals
+            recording.signals[name].values - before[recording.name, name]
+            for recording in found.problem.recordings
+            if (recording.name, name) in before
         ]
-        before = np.concatenate(errors) if errors else np.array([np.nan])
-        with np.errstate(invalid='ignore'):
-            rms = float(np.sqrt(np.nanmean(before**2))) if np.isfinite(before).any() else math.nan
+        every = np.concatenate([np.zeros(0), *errors])
+        every = every[np.isfinite(every)]
+        rms = float(np.sqrt(np.mean(every**2))) if every.size else math.nan
         after = (fit.rms, fit.deviation, fit.variance_explained, fit.validation_rms)
         rows.append((name, units.get(name, ''), fit.rows, rms, *after))
     head = ('signal', 'unit', 'rows', 'RMS before', 'RMS after', 'noise', 'variance explained')
@@ -260,13 +239,19 @@ def _correlation(found: Estimate) -> str:
     return _svg(figure)
 
 
-def _curves(stage: _Stage, recording: Recording, units: Mapping[str, str]) -> str:
+def _curves(
+    found: Estimate,
+    recording: Recording,
+    before: Predictions,
+    units: Mapping[str, str],
+    at_rest: bool,
+) -> str:
     """Return a figure of a recording: a panel for each family of signals, with residuals."""
     from matplotlib.figure import Figure
 
     families: dict[str, list[str]] = {}
     for name in recording.signals:
-        if (recording.name, name) in stage.estimate.predicted:
+        if (recording.name, name) in found.predicted:
             families.setdefault(_family(name), []).append(name)
     panels = [
         (family, names[k : k + _MOST_CURVES])
@@ -276,7 +261,7 @@ def _curves(stage: _Stage, recording: Recording, units: Mapping[str, str]) -> st
     if not panels:
         return ''
     figure = Figure(figsize=(_WIDTH, 2.9 * len(panels)), layout='constrained')
-    widths = (3, 2) if stage.at_rest else (3, 2, 1)
+    widths = (3, 2) if at_rest else (3, 2, 1)
     axes = figure.subplots(len(panels), len(widths), squeeze=False, width_ratios=widths)
     for row, (_, names) in zip(axes, panels, strict=True):
         left, right, far = row[0], row[1], row[-1]
@@ -286,34 +271,34 @@ def _curves(stage: _Stage, recording: Recording, units: Mapping[str, str]) -> st
             order = np.argsort(signal.times, kind='stable')
             every = order[:: max(1, len(order) // _MOST_POINTS)]
             times, values = signal.times[every], signal.values[every]
-            after, color = stage.estimate.predicted[key][every], f'C{k}'
+            after, color = found.predicted[key][every], f'C{k}'
             size = 2 if len(times) > _FEW else 7
             # Motion without its constant, by which signals of different size are compared.
-            base = 0.0 if stage.at_rest else float(np.nanmean(values))
+            base = 0.0 if at_rest else float(np.nanmean(values))
             dots = {'color': color, 'markersize': size, 'rasterized': True}
             left.plot(times, values - base, '.', alpha=0.5, **dots)
             # Nothing is known between two poses.
-            before, now = ('x', '+') if stage.at_rest else ('--', '-')
-            if key in stage.before:
-                left.plot(times, stage.before[key][every] - base, before, color=color, lw=0.8)
+            old, now = ('x', '+') if at_rest else ('--', '-')
+            if key in before:
+                left.plot(times, before[key][every] - base, old, color=color, lw=0.8)
             left.plot(times, after - base, now, color=color, linewidth=1.2, label=name)
             right.plot(times, values - after, '.', **dots)
-            if not stage.at_rest:
-                lags, related = _autocorrelation(signal, stage.estimate.predicted[key])
+            if not at_rest:
+                lags, related = _autocorrelation(signal, found.predicted[key])
                 far.plot(lags, related, color=color, linewidth=1.0)
         unit = units.get(names[0], '')
-        what = _family(names[0]) + ('' if stage.at_rest else ' less its mean')
+        what = _family(names[0]) + ('' if at_rest else ' less its mean')
         left.set_ylabel(f'{what} [{unit}]' if unit else what)
         left.legend(fontsize=7, loc='upper right')
         right.set_ylabel('residual')
-        if not stage.at_rest:
+        if not at_rest:
             far.set_ylabel('autocorrelation')
             far.set_ylim(-1.0, 1.0)
         for one in row:
             one.grid(alpha=0.3)
     for one, text in zip(axes[-1], ('time [s]', 'time [s]', 'lag [s]'), strict=False):
         one.set_xlabel(text)
-    marks = 'before (x), after (+)' if stage.at_rest else 'before (dashed), after (line)'
+    marks = 'before (x), after (+)' if at_rest else 'before (dashed), after (line)'
     figure.suptitle(f'{recording.name}: measured (dots), {marks}')
     return _svg(figure)
 

@@ -8,18 +8,19 @@ one is taken.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parallel import run_jobs
+from longreach_dynamics.parallel import keep_workers, run_jobs
 from longreach_identification.covariance import inverse_of, inverse_root
 from longreach_identification.fit_report import CONVERGED, STOPPED
+from longreach_identification.machine import matches
 
 if TYPE_CHECKING:
     from longreach_identification.estimation import Predict, Problem
@@ -44,10 +45,11 @@ class Block(NamedTuple):
 
     recording: int
     signal: str
-    rows: np.ndarray  # indices of finite rows
-    fitted: np.ndarray  # (rows,) which of them are fitted
+    rows: np.ndarray  # indices of its finite rows
+    place: slice  # of these among the rows of all blocks
     values: np.ndarray  # (rows,)
     deviation: np.ndarray  # (rows,); NaN: unknown
+    fitted: bool
     offset: bool
 
 
@@ -60,45 +62,63 @@ def _run(job: tuple[Predict, int, dict[str, float]]) -> dict[str, np.ndarray] | 
         return str(error)
 
 
+@contextlib.contextmanager
+def searching(
+    problem: Problem,
+    processes: int | None = 1,
+    cluster: str | None = None,
+    progress: bool | None = False,
+) -> Iterator[Search]:
+    """Yield a search with workers, see :func:`longreach_dynamics.parallel.run_jobs`."""
+    hidden = None if progress is None else not progress
+    with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
+        yield Search(problem, bar, processes, cluster)
+
+
 class Search:
     """The state of an estimation."""
 
-    def __init__(self, problem: Problem, processes: int | None, cluster: str | None) -> None:
-        self.problem, self.processes, self.cluster = problem, processes, cluster
+    def __init__(
+        self, problem: Problem, bar: Any, processes: int | None = 1, cluster: str | None = None
+    ) -> None:
+        self.problem, self.bar, self.processes, self.cluster = problem, bar, processes, cluster
         self.blocks = _blocks(problem)
-        self.rows = sum(int(block.fitted.sum()) for block in self.blocks)
-        self.unknowns = tuple(unknown.inner() for unknown in problem.unknowns)
-        self.logarithmic = np.array([unknown.logarithmic for unknown in problem.unknowns])
-        considered = np.array([unknown.considered for unknown in problem.unknowns])
-        self.free, self.considered = np.flatnonzero(~considered), np.flatnonzero(considered)
+        self.fitted = [block for block in self.blocks if block.fitted]
+        self.rows = sum(block.rows.size for block in self.fitted)
         if self.rows == 0:
             raise InputError(
                 'the recordings have no finite row to fit; check their signals and validation'
             )
+        self.unknowns = tuple(unknown.inner() for unknown in problem.unknowns)
+        self.logarithmic = np.array([unknown.logarithmic for unknown in problem.unknowns])
+        considered = np.array([unknown.considered for unknown in problem.unknowns])
+        self.free, self.considered = np.flatnonzero(~considered), np.flatnonzero(considered)
         self.sizes = np.array([unknown.size for unknown in self.unknowns])
-        self.lowest = np.array([unknown.lowest for unknown in self.unknowns], dtype=float)
-        self.highest = np.array([unknown.highest for unknown in self.unknowns], dtype=float)
-        self.best = np.array([unknown.start for unknown in self.unknowns], dtype=float)
+        self.lowest, self.highest, self.best = np.array(
+            [(u.lowest, u.highest, u.start) for u in self.unknowns], dtype=float
+        ).T.copy()
         self.least = math.inf
         self.levels: dict[str, float] = {}
-        self.shares: dict[tuple[int, str], np.ndarray] = {}  # weights of rows, if not 1
+        self.shares = np.ones(sum(block.rows.size for block in self.blocks))  # weights of rows
+        self.owners = np.concatenate([np.full(b.rows.size, b.recording) for b in self.blocks])
         self.steps = FIRST_STEP * self.sizes
         self.derivatives: np.ndarray | None = None  # of all rows of all blocks, not weighted
-        self.evaluations, self.bar = 0, tqdm(disable=True)
-        self.known: dict[bytes, list[np.ndarray]] = {}
+        self.evaluations = 0
+        self.known: dict[bytes, np.ndarray] = {}
         self.reason = ''
         # Of the estimated unknowns, and the covariance of these with those that are considered.
         self.prior_columns = np.zeros(0, dtype=int)
         self.prior_mean, self.prior_root = np.zeros(0), np.zeros((0, 0))
         self.prior_covariance = np.zeros((0, 0))
         if problem.prior is not None:
-            known = [name for name in problem.prior.names if name in problem.names]
-            used = [name for name in known if not considered[problem.names.index(name)]]
-            rows = [problem.prior.names.index(name) for name in used]
-            self.prior_columns = np.array([problem.names.index(n) for n in used], dtype=int)
+            names, before = problem.names, problem.prior.names
+            estimated = [names[j] for j in self.free]
+            used = [name for name in before if name in estimated]
+            rows = [before.index(name) for name in used]
+            self.prior_columns = np.array([names.index(n) for n in used], dtype=int)
             self.prior_mean = problem.prior.mean[rows]
             self.prior_root = inverse_root(problem.prior.covariance[np.ix_(rows, rows)], used)
-            rows += [problem.prior.names.index(problem.names[j]) for j in self.considered]
+            rows += [before.index(names[j]) for j in self.considered]
             self.prior_covariance = problem.prior.covariance[np.ix_(rows, rows)]
             errors = np.sqrt(np.diag(self.prior_covariance))[len(used) :]
             self.steps[self.considered] = _STEP_SHARE * errors
@@ -118,11 +138,13 @@ class Search:
 
     # --- predictions
 
-    def _predictions(self, points: Sequence[np.ndarray], which: Sequence[int | None]) -> list[Any]:
-        """Return the predictions of all blocks, or of one recording, for each point or None."""
+    def _predictions(
+        self, points: Sequence[np.ndarray], which: Sequence[int | None] = ()
+    ) -> list[Any]:
+        """Return predictions of all rows, or of one recording (others 0), by point, or None."""
         problem = self.problem
         jobs, owners = [], []
-        for k, (point, only) in enumerate(zip(points, which, strict=True)):
+        for k, (point, only) in enumerate(zip(points, which or [None] * len(points), strict=True)):
             values = dict(zip(problem.names, self.outer(point).tolist(), strict=True))
             for number in range(len(problem.recordings)) if only is None else [only]:
                 jobs.append((problem.predict, number, values))
@@ -136,17 +158,16 @@ class Search:
             finished=lambda _k, _outcome: self.bar.update(),
         )
         self.evaluations += len(jobs)
-        found: list[Any] = [[None] * len(self.blocks) for _ in points]
+        found: list[Any] = [np.zeros(self.shares.size) for _ in points]
         for job, k, outcome in zip(jobs, owners, outcomes, strict=True):
             if isinstance(outcome, str):
                 self.reason, found[k] = outcome, None
-                continue
-            for b, block in enumerate(self.blocks):
-                if block.recording == job[1] and found[k] is not None:
-                    found[k][b] = self._of_block(block, outcome)
+            for block in self.blocks if found[k] is not None else ():
+                if block.recording == job[1]:
+                    found[k][block.place] = self._of_block(block, outcome)
         return found
 
-    def _of_block(self, block: Block, outcome: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _of_block(self, block: Block, outcome: Any) -> np.ndarray:
         """Return the predicted finite rows of a block."""
         recording = self.problem.recordings[block.recording]
         expected = recording.signals[block.signal].times.shape
@@ -158,12 +179,12 @@ class Search:
             )
         return np.asarray(outcome[block.signal][block.rows])
 
-    def predicted(self, x: np.ndarray) -> list[np.ndarray] | None:
-        """Return the predictions of all blocks, or None when there are none."""
+    def predicted(self, x: np.ndarray) -> np.ndarray | None:
+        """Return the predictions of all rows, or None when there are none."""
         key = x.tobytes()
         if key not in self.known:
-            found = self._predictions([x], [None])[0]
-            if found is None or not all(np.isfinite(part).all() for part in found):
+            (found,) = self._predictions([x])
+            if found is None or not np.isfinite(found).all():
                 return None
             # The search asks for the same point again, for the derivatives and at the end.
             self.known = {key: found, **dict(list(self.known.items())[:3])}
@@ -189,7 +210,6 @@ class Search:
 
     def _derivatives(self, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the derivatives of all rows by some unknowns, 0 for others."""
-        problem = self.problem
         points, numbers, widths = [], [], []
         for j in columns.tolist():
             unknown = self.unknowns[j]
@@ -202,135 +222,126 @@ class Search:
                 point[j] = end
                 points.append(point)
                 numbers.append(unknown.recording)
-            widths.append((ends - x[j]).tolist())
+                widths.append(float(end - x[j]))
         found = self._predictions(points, numbers)
         here = self.predicted(x)
         assert here is not None
-        total = sum(block.rows.size for block in self.blocks)
-        derivatives = np.zeros((total, len(problem.unknowns)))
+        derivatives = np.zeros((here.size, len(self.unknowns)))
+        # Differences are compared in units of the noise.
+        weights = np.concatenate([np.nan_to_num(1.0 / self.deviation(b)) for b in self.blocks])
         for k, j in enumerate(columns.tolist()):
-            before, after = found[2 * k : 2 * k + 2]
-            left, right = widths[k]
-            if before is None or left == 0.0:
-                before, left = here, 0.0
-            if after is None or right == 0.0:
-                after, right = here, 0.0
-            if left == right:
+            pairs = zip(found[2 * k : 2 * k + 2], widths[2 * k : 2 * k + 2], strict=True)
+            sides = [(there, width) for there, width in pairs if there is not None and width]
+            if not sides:
                 raise LongreachError(
-                    f'there is no prediction for {problem.names[j]} near {x[j]:g}: {self.reason}'
+                    f'there is no prediction for {self.unknowns[j].name} near {x[j]:g}:'
+                    f' {self.reason}'
                 )
-            row, sides = 0, np.zeros((2, total))
-            for b, block in enumerate(self.blocks):
-                only = problem.unknowns[j].recording
-                if only is None or only == block.recording:
-                    part = slice(row, row + block.rows.size)
-                    sides[0, part] = (here[b] - before[b]) / -left if left else math.nan
-                    sides[1, part] = (after[b] - here[b]) / right if right else math.nan
-                row += block.rows.size
-            derivatives[:, j] = self._smooth(sides, -left, right)
+            own = self.owners == self.unknowns[j].recording
+            if self.unknowns[j].recording is None:
+                own[:] = True
+            slopes = np.array(
+                [np.where(own, (there - here) / width, 0.0) for there, width in sides]
+            )
+            reach = np.abs([width for _, width in sides])
+            sizes = np.linalg.norm(slopes * weights, axis=1)
+            if np.linalg.norm((slopes[-1] - slopes[0]) * weights) > _JUMP * sizes.min():
+                derivatives[:, j] = slopes[int(np.argmin(sizes))]
+            else:
+                derivatives[:, j] = reach @ slopes / reach.sum()
         return derivatives
 
-    def _smooth(self, sides: np.ndarray, left: float, right: float) -> np.ndarray:
-        """Return the derivative from differences to both sides (2, rows), without jumps."""
-        if left == 0.0 or right == 0.0:
-            return np.asarray(sides[1] if left == 0.0 else sides[0])
-        # Compared in units of the noise.
-        weights = np.concatenate(
-            [np.nan_to_num(1.0 / self.deviation(block, whole=True)) for block in self.blocks]
-        )
-        sizes = np.linalg.norm(sides * weights, axis=1)
-        if np.linalg.norm((sides[1] - sides[0]) * weights) > _JUMP * sizes.min():
-            return np.asarray(sides[int(np.argmin(sizes))])
-        return np.asarray((left * sides[0] + right * sides[1]) / (left + right))
-
     def set_steps(self, errors: np.ndarray) -> None:
-        """Set the steps of differences to standard errors, of all or free ones, within limits."""
+        """Set the steps of differences to standard errors of what is free, within limits."""
         sizes = self.sizes[self.free]
-        mine = errors if errors.size == self.free.size else errors[self.free]
         self.steps[self.free] = np.clip(
-            _STEP_SHARE * mine, SHORTEST_STEP * sizes, _LONGEST_STEP * sizes
+            _STEP_SHARE * errors, SHORTEST_STEP * sizes, _LONGEST_STEP * sizes
         )
 
     # --- weighting
 
-    def deviation(self, block: Block, whole: bool = False) -> np.ndarray:
-        """Return the deviation of the fitted rows of a block, or of all."""
-        found = np.where(
-            np.isnan(block.deviation), self.levels.get(block.signal, 1.0), block.deviation
-        ) / np.sqrt(self.shares.get((block.recording, block.signal), 1.0))
-        return np.asarray(found if whole else found[block.fitted])
+    def deviation(self, block: Block) -> np.ndarray:
+        """Return the deviation of the rows of a block."""
+        level = self.levels.get(block.signal, 1.0)
+        found = np.where(np.isnan(block.deviation), level, block.deviation)
+        return np.asarray(found / np.sqrt(self.shares[block.place]))
 
-    def residuals(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the weighted residuals of the fitted rows of all blocks."""
+    def offset(self, block: Block, part: np.ndarray) -> float:
+        """Return the constant of a predicted block; one for validation has its own."""
+        if not block.offset or not part.size:
+            return 0.0
+        weights = self.deviation(block) ** -2.0 if block.fitted else None
+        return float(np.average(block.values - part, weights=weights))
+
+    def residuals(self, predicted: np.ndarray) -> list[np.ndarray]:
+        """Return the weighted residuals of all fitted blocks."""
         found = []
-        for block, part in zip(self.blocks, parts, strict=True):
-            use = block.fitted
-            deviation = self.deviation(block)
-            error = block.values[use] - part[use]
-            offset = 0.0
-            if block.offset and use.any():
-                offset = float(np.average(error, weights=deviation**-2.0))
-            found.append((error - offset) / deviation)
+        for block in self.fitted:
+            part = predicted[block.place]
+            error = block.values - part - self.offset(block, part)
+            found.append(error / self.deviation(block))
         return found
 
-    def costs(self, points: Sequence[np.ndarray]) -> list[float]:
-        """Return -2 times the log-likelihood at some points, noise unknown; inf: no prediction."""
-        found = []
-        for parts in self._predictions(points, [None] * len(points)):
-            total = math.inf if parts is None else 0.0
-            for block, part in zip(
-                self.blocks, self.residuals(parts) if parts else (), strict=False
-            ):
+    def scores(
+        self, points: Sequence[np.ndarray], score: Callable[[np.ndarray, np.ndarray], float]
+    ) -> list[float]:
+        """Return a score of the predictions at some points; inf without a prediction."""
+        found = [
+            math.inf if predicted is None else score(x, predicted)
+            for x, predicted in zip(points, self._predictions(points), strict=True)
+        ]
+        return [value if math.isfinite(value) else math.inf for value in found]
+
+    def unlikely(self, _: np.ndarray, predicted: np.ndarray) -> float:
+        """Return -2 times the log-likelihood of predictions, noise unknown: a score."""
+        total = 0.0
+        for block, part in zip(self.fitted, self.residuals(predicted), strict=True):
+            error = part * self.deviation(block)
+            if error.size:
                 floor = self.problem.floors.get(block.signal, 0.0)
-                error = part * self.deviation(block)
-                if error.size:
-                    level = max(float(error @ error) / error.size, floor**2, 1e-300)
-                    total += error.size * math.log(level)
-            found.append(total if math.isfinite(total) else math.inf)
-        return found
+                level = max(float(error @ error) / error.size, floor**2, 1e-300)
+                total += error.size * math.log(level)
+        return total
 
-    def squares(self, points: Sequence[np.ndarray]) -> list[float]:
-        """Return the sums of squares at some points, prior included; inf: no prediction."""
-        found = []
-        for x, parts in zip(points, self._predictions(points, [None] * len(points)), strict=True):
-            total = math.inf if parts is None else float(np.sum(self._with_prior(x, parts) ** 2))
-            found.append(total if math.isfinite(total) else math.inf)
-        return found
+    def squares(self, x: np.ndarray, predicted: np.ndarray) -> float:
+        """Return the sum of squares of predictions at a point, prior included: a score."""
+        return float(np.sum(self._with_prior(x, predicted) ** 2))
 
     def weighted(self, x: np.ndarray) -> np.ndarray:
         """Return all weighted residuals, those of the prior last; NaN without a prediction."""
-        parts = self.predicted(x)
-        if parts is None:
+        predicted = self.predicted(x)
+        if predicted is None:
             return np.full(self.rows + self.prior_mean.size, np.nan)
-        residuals = self._with_prior(x, parts)
+        residuals = self._with_prior(x, predicted)
         cost = float(residuals @ residuals)
         if cost < self.least:
             self.least, self.best = cost, x.copy()
         return residuals
 
-    def _with_prior(self, x: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
+    def _with_prior(self, x: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Return the weighted residuals of predictions, and those of the prior."""
         prior = self.prior_root @ (self.prior_mean - x[self.prior_columns])
-        return np.concatenate([*self.residuals(parts), prior])
+        return np.concatenate([*self.residuals(predicted), prior])
 
     def weighted_derivatives(self, derivatives: np.ndarray) -> np.ndarray:
         """Return the derivatives of :meth:`weighted` from those of all predicted rows."""
-        found, row = [], 0
-        for block in self.blocks:
-            part = derivatives[row : row + block.rows.size][block.fitted]
-            row += block.rows.size
-            deviation = self.deviation(block)[:, None]
+        found = []
+        for block in self.fitted:
+            part, deviation = derivatives[block.place], self.deviation(block)
             if block.offset and len(part):
-                part = part - np.average(part, axis=0, weights=deviation[:, 0] ** -2.0)
-            found.append(-part / deviation)
+                part = part - np.average(part, axis=0, weights=deviation**-2.0)
+            found.append(-part / deviation[:, None])
         prior = np.zeros((self.prior_mean.size, derivatives.shape[1]))
         prior[:, self.prior_columns] = -self.prior_root
         return np.concatenate([*found, prior])
 
+    def by_block(self, weighted: np.ndarray) -> list[np.ndarray]:
+        """Return the rows of each fitted block, and those of the prior last."""
+        return np.split(weighted, np.cumsum([block.rows.size for block in self.fitted]))
+
     def first_levels(self, x: np.ndarray) -> None:
         """Set unknown noise levels to the residuals at the start; raises LongreachError."""
-        parts = self.predicted(x)
-        if parts is None:
+        if self.predicted(x) is None:
             why = self.reason or 'a predicted value is not finite'
             raise LongreachError(f'there is no prediction at the start: {why}')
         self.update_levels(x)
@@ -338,18 +349,18 @@ class Search:
 
     def update_levels(self, x: np.ndarray, robust: bool = False) -> bool:
         """Estimate unknown noise levels, and weights of outliers; return whether they changed."""
-        parts = self.predicted(x)
-        assert parts is not None
+        predicted = self.predicted(x)
+        assert predicted is not None
         errors = [
             part * self.deviation(block)
-            for block, part in zip(self.blocks, self.residuals(parts), strict=True)
+            for block, part in zip(self.fitted, self.residuals(predicted), strict=True)
         ]
         share = self.free.size / self.rows
         changed = False
-        for signal in {block.signal for block in self.blocks}:
+        for signal in {block.signal for block in self.fitted}:
             known, count, size = [np.zeros(0)], 0.0, 0.0
-            for block, error in zip(self.blocks, errors, strict=True):
-                unknown = np.isnan(block.deviation[block.fitted])
+            for block, error in zip(self.fitted, errors, strict=True):
+                unknown = np.isnan(block.deviation)
                 if block.signal == signal and unknown.any():
                     known.append(error[unknown])
                     # Each offset takes one row, and the unknowns their share of all rows.
@@ -367,14 +378,12 @@ class Search:
             if before is None or abs(level - before) > _LEVEL_CHANGE * before:
                 changed = True
             self.levels[signal] = level
-        for block, error in zip(self.blocks if robust else (), errors, strict=False):
-            key = block.recording, block.signal
-            before_shares = self.shares.pop(key, np.ones(block.rows.size))
-            shares = np.ones(block.rows.size)
-            far = np.abs(error) / self.deviation(block) / _OUTLIER
-            shares[block.fitted] = 1.0 / np.maximum(far, 1.0)
-            changed = changed or float(np.abs(shares - before_shares).max()) > _LEVEL_CHANGE
-            self.shares[key] = shares
+        if robust:
+            before_shares, self.shares = self.shares, np.ones_like(self.shares)
+            for block, error in zip(self.fitted, errors, strict=True):
+                far = np.abs(error) / self.deviation(block) / _OUTLIER
+                self.shares[block.place] = 1.0 / np.maximum(far, 1.0)
+            changed |= bool(np.abs(self.shares - before_shares).max() > _LEVEL_CHANGE)
         if changed:
             self.least = math.inf
         return changed
@@ -417,20 +426,22 @@ class Search:
 
 def _blocks(problem: Problem) -> list[Block]:
     """Return the signals of all recordings; raises InputError."""
-    blocks = []
+    blocks: list[Block] = []
     for number, recording in enumerate(problem.recordings):
         for name, signal in recording.signals.items():
             rows = np.flatnonzero(np.isfinite(signal.values) & np.isfinite(signal.times))
             deviation = signal.deviation[rows]
-            if (deviation <= 0.0).any() or np.isinf(deviation).any():
+            wrong = deviation[(deviation <= 0.0) | np.isinf(deviation)]
+            if wrong.size:
                 raise InputError(
-                    f'the deviation of {name} in {recording.name} is'
-                    f' {deviation[(deviation <= 0.0) | np.isinf(deviation)][0]}, allowed: above 0,'
+                    f'the deviation of {name} in {recording.name} is {wrong[0]}, allowed: above 0,'
                     ' or NaN when it is unknown'
                 )
-            fitted = np.full(rows.size, recording.name not in problem.validation)
-            offset = any(fnmatchcase(name, pattern) for pattern in problem.offsets)
-            blocks.append(
-                Block(number, name, rows, fitted, signal.values[rows], deviation, offset)
+            first = blocks[-1].place.stop if blocks else 0
+            place, values = slice(first, first + rows.size), signal.values[rows]
+            fitted, offset = (
+                recording.name not in problem.validation,
+                matches(name, problem.offsets),
             )
+            blocks.append(Block(number, name, rows, place, values, deviation, fitted, offset))
     return blocks

@@ -11,7 +11,6 @@ from where it led to until it stays.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +20,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_identification.estimation import Estimate, Prior, Problem, Unknown, estimate
 from longreach_identification.fit_report import INTERRUPTED
-from longreach_identification.machine import Identifiable, Recording
+from longreach_identification.machine import Identifiable, Recording, matches
 from longreach_identification.recordings import check_finite, check_recordings, require, signal
 from longreach_identification.stillness import Mean, Motion, StillStretch, find_still
 
@@ -47,9 +46,8 @@ DRIFT = 3.3e-9
 # Warned about: scatter of a force over the typical friction of its actuator. That of the friction
 # which is left at stops is half of it.
 _BEYOND_FRICTION = 2.0
-_GAUGES, _OF_GAUGE = 'strain_*', ('bias', 'drift')
-# Beginning of the names of gauges' factors.
-_SENSITIVITY = 'gauge_sensitivity_'
+# Beginnings of the names of gauges, and of their factors.
+_GAUGES, _SENSITIVITY = 'strain_', 'gauge_sensitivity_'
 
 
 class StaticPose(NamedTuple):
@@ -104,8 +102,7 @@ class StaticMachine(Protocol):
         """Return by name on what residuals must not depend, such as joint angles and payload."""
 
 
-@dataclasses.dataclass(frozen=True)
-class StaticResult:
+class StaticResult(NamedTuple):
     """
     Result of :func:`identify_statics`.
 
@@ -114,15 +111,18 @@ class StaticResult:
     (10 mm).
     """
 
-    estimate: Estimate
+    estimate: Estimate  # recordings of its problem have the poses at their middle
     parameters: tuple[str, ...]
-    recordings: tuple[Recording, ...]  # of the poses, at their middle
     before: dict[tuple[str, str], np.ndarray]
     residuals: dict[str, np.ndarray]
     stretches: tuple[str, ...]  # lines on what was used
     sensitivity: dict[str, dict[str, float]]
-    warnings: tuple[str, ...]
     notes: tuple[str, ...]  # what was left out, as usual
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know."""
+        return self.estimate.warnings
 
     def prior(self) -> Prior:
         """Return parameters and their covariance as prior for another estimation."""
@@ -132,24 +132,15 @@ class StaticResult:
         """Return parameters for ``with_values``; biases of gauges are means of recordings."""
         found = {name: self.estimate.value(name) for name in self.parameters}
         biases: dict[str, list[float]] = {}
-        for name, value in zip(self.estimate.names, self.estimate.values, strict=True):
+        for name, value in self.estimate.by_name.items():
             if name.startswith('gauge_bias_'):
-                biases.setdefault(name.partition('@')[0], []).append(float(value))
+                biases.setdefault(name.partition('@')[0], []).append(value)
         return found | {name: float(np.mean(values)) for name, values in biases.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        return {
-            **self.estimate.to_dict(),
-            'warnings': list(self.warnings),
-            'stretches': list(self.stretches),
-            'sensitivity': self.sensitivity,
-        }
-
-
-def of_gauge(what: str, quantity: str, recording: str) -> str:
-    """Return the name of bias or drift of a gauge in a recording: ``gauge_bias_1@RECORDING``."""
-    return f'gauge_{what}_{quantity.rpartition("_")[2]}@{recording}'
+        more = {'stretches': list(self.stretches), 'sensitivity': self.sensitivity}
+        return self.estimate.to_dict() | more
 
 
 def still_poses(
@@ -174,7 +165,7 @@ def still_poses(
     poses, lines = [], []
     for recording in recordings:
         patterns = require(recording, statics.needed(machine), signals)
-        check_finite(recording, [*patterns, _GAUGES])
+        check_finite(recording, [*patterns, f'{_GAUGES}*'])
         motions = statics.motions(machine, recording)
         stretches, parts = find_still(recording, motions, shortest, window)
         if not stretches:
@@ -212,54 +203,71 @@ def identify_statics(
     warnings, notes = _check_directions(poses, values)
     warnings += _check_rest(poses, values)
     values = {name: shown for name, shown in values.items() if np.isfinite(shown).any()}
-    gauges = [name for name in values if fnmatchcase(name, _GAUGES)]
-    unknowns = _unknowns(statics, machine, parameters, gauges)
-    names = tuple(unknown.name for unknown in unknowns)
-    missing = [
-        entry.name
-        for entry in statics.page.free_parameters(machine)
-        if entry.name.startswith(_SENSITIVITY) and entry.name not in names
-        if any(fnmatchcase(entry.name, pattern) for pattern in parameters)
-    ]
+    gauges = [name for name in values if name.startswith(_GAUGES)]
+    start = statics.page.values(machine)
+    free = statics.page.free_parameters(machine)
+    for pattern in parameters:
+        if not any(fnmatchcase(parameter.name, pattern) for parameter in free):
+            names = ', '.join(parameter.name for parameter in free)
+            raise InputError(f'parameter {pattern!r}, allowed: {names}')
+    measured = {f'{_SENSITIVITY}{name.rpartition("_")[2]}' for name in gauges}
+    asked = [parameter.name for parameter in free if matches(parameter.name, parameters)]
+    missing = [n for n in asked if n.startswith(_SENSITIVITY) and n not in measured]
     if missing:
         warnings.append(
             f'{", ".join(missing)}: not estimated, as their gauges have no mean in any pose; they'
             ' are not recorded, or too seldom'
         )
+    unknowns = [
+        Unknown(p.name, start[p.name], p.lowest, p.highest)
+        for p in free
+        if p.name in measured or (p.group != 'gauges' and p.name in asked)
+    ]
+    wanted = [unknown.name for unknown in unknowns]
+    nuisances = [
+        nuisance
+        for nuisance in statics.nuisances(machine, poses)
+        if nuisance.deviation > 0.0 and nuisance.name not in wanted
+    ]
     recordings = list(dict.fromkeys(pose.recording for pose in poses))
     index = np.array([recordings.index(pose.recording) for pose in poses])
     middles = np.array([0.5 * (pose.start + pose.end) for pose in poses])
     since = np.array([t - middles[index == k].mean() for t, k in zip(middles, index, strict=True)])
-    nuisances = [
-        nuisance
-        for nuisance in statics.nuisances(machine, poses)
-        if nuisance.deviation > 0.0 and nuisance.name not in names
-    ]
-    unknowns += [Unknown(n.name, n.mean, *n.bounds, n.scale) for n in nuisances]
+    # Derivatives (quantities, poses) by biases and drifts of gauges.
+    effects: dict[str, np.ndarray] = {}
+    places: dict[str, int] = {}
     for gauge in gauges:
         for number, recording in enumerate(recordings):
-            own = values[gauge][np.isfinite(values[gauge]) & (index == number)]
+            here = index == number
+            own = values[gauge][np.isfinite(values[gauge]) & here]
             if own.size:
-                size = float(np.abs(own).max())
-                name, drift = (of_gauge(what, gauge, recording) for what in _OF_GAUGE)
-                unknowns.append(Unknown(name, 0.0, scale=size or 1e-6, recording=number))
-                unknowns.append(Unknown(drift, 0.0, scale=10.0 * DRIFT, recording=number))
-                nuisances.append(Nuisance(drift, '1/s', 10.0 * DRIFT, DRIFT))
+                last = f'{gauge.rpartition("_")[2]}@{recording}'
+                bias = Nuisance(f'gauge_bias_{last}', '1', float(np.abs(own).max()) or 1e-6)
+                drift = Nuisance(f'gauge_drift_{last}', '1/s', 10.0 * DRIFT, DRIFT)
+                nuisances += [bias, drift]
+                for nuisance, change in ((bias, here.astype(float)), (drift, here * since)):
+                    effects[nuisance.name] = np.array([(n == gauge) * change for n in values])
+                    places[nuisance.name] = number
+    unknowns += [
+        Unknown(n.name, n.mean, *n.bounds, n.scale, places.get(n.name)) for n in nuisances
+    ]
     known = [nuisance for nuisance in nuisances if np.isfinite(nuisance.deviation)]
     prior = Prior(
         tuple(nuisance.name for nuisance in known),
         np.array([nuisance.mean for nuisance in known]),
         np.diag([nuisance.deviation**2 for nuisance in known]),
     )
-    data = []
-    for number, recording in enumerate(recordings):
-        own = {name: shown[index == number] for name, shown in values.items()}
-        signals = {
-            name: signal(middles[index == number], shown)
-            for name, shown in own.items()
-            if np.isfinite(shown).any()
-        }
-        data.append(Recording(recording, signals))
+    data = [
+        Recording(
+            recording,
+            {
+                name: signal(middles[index == number], shown[index == number])
+                for name, shown in values.items()
+                if np.isfinite(shown[index == number]).any()
+            },
+        )
+        for number, recording in enumerate(recordings)
+    ]
     # Of few poses the scatter can be smaller than what the means allow.
     floors = {
         name: float(
@@ -268,48 +276,42 @@ def identify_statics(
         for name in values
     }
     model = statics.model(machine, poses)
-    layout = (tuple(values), index, recordings, since)
+    layout = effects, tuple(values), index
     # Such as the friction of a cylinder whose force is not used.
     rows = np.isfinite(np.stack(list(values.values())))
-    acting = _Linear(model, unknowns, *layout).slopes[rows].any(axis=0)
-    unknowns = [u for u, acts in zip(unknowns, acting, strict=True) if u.name in names or acts]
+    predict = _Linear(model, unknowns, *layout)
+    acting = predict.slopes[rows].any(axis=0)
+    unknowns = [u for u, acts in zip(unknowns, acting, strict=True) if u.name in wanted or acts]
     found: Estimate | None = None
-    predict: _Linear | None = None
     for number in range(_MOST_ROUNDS):
         # After two rounds the slopes no longer change.
-        slopes = predict.slopes if predict is not None and number > 1 else None
-        predict = _Linear(model, unknowns, *layout, slopes)
+        predict = _Linear(model, unknowns, *layout, predict.slopes if number > 1 else None)
         before = found
         found = estimate(Problem(predict, data, unknowns, prior, floors=floors))
         if found.status == INTERRUPTED:
             break
-        unknowns = [
-            unknown._replace(start=float(value))
-            for unknown, value in zip(unknowns, found.values, strict=True)
-        ]
+        unknowns = [unknown._replace(start=found.value(unknown.name)) for unknown in unknowns]
         if before is not None:
             change = np.abs(found.values - before.values) - _STAYS * found.standard_errors
-            if all(change[found.names.index(name)] <= 0.0 for name in names):
+            if all(change[found.names.index(name)] <= 0.0 for name in wanted):
                 break
     else:
         warnings.append('the estimate still changed after all rounds of linearisation')
     assert found is not None
-    assert predict is not None
-    machine_start = statics.page.values(machine)
-    shapes = model(machine_start)
-    best = predict.all(dict(zip(found.names, found.values.tolist(), strict=True)))
-    residuals = {name: values[name] - predicted for name, predicted in best.items()}
+    shapes = model(start)
+    residuals = {n: values[n] - shown for n, shown in predict.all(found.by_name).items()}
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
     warnings += _check_shapes(values, index, shapes)
-    start = np.array([machine_start.get(name, 0.0) for name in found.names])
-    found = found._replace(start=start)
+    warnings += [*found.warnings, *_check_residuals(statics, poses, residuals, since)]
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
-    free = [name for name in found.names if name in machine_start]
+    estimated = tuple(name for name in found.names if name in start)
     return StaticResult(
-        found,
-        tuple(free),
-        tuple(data),
+        found._replace(
+            start=np.array([start.get(name, 0.0) for name in found.names]),
+            warnings=tuple(warnings),
+        ),
+        estimated,
         {
             (recording.name, name): shapes[name][index == number]
             for number, recording in enumerate(data)
@@ -317,8 +319,7 @@ def identify_statics(
         },
         residuals,
         tuple(stretches),
-        _sensitivity(predict.slopes, rows, found, free, known),
-        (*warnings, *found.warnings, *_check_residuals(statics, poses, residuals, since)),
+        _sensitivity(predict.slopes, rows, found, estimated, known),
         tuple(notes),
     )
 
@@ -442,19 +443,17 @@ def _check_shapes(
 
     def centred(means: np.ndarray, use: np.ndarray) -> np.ndarray:
         # Each recording has a bias of its own.
-        parts = [np.where(use & (index == k), means, np.nan) for k in np.unique(index)]
-        return np.asarray(
-            np.nansum(
-                [part - np.nanmean(part) for part in parts if np.isfinite(part).any()], axis=0
-            )
-        )
+        found = np.where(use, means, 0.0)
+        for k in np.unique(index[use]):
+            found[use & (index == k)] -= found[use & (index == k)].mean()
+        return found
 
     def related(one: np.ndarray, other: np.ndarray) -> float:
         size = float(np.linalg.norm(one) * np.linalg.norm(other))
         return float(one @ other) / size if size else 1.0
 
     warnings = []
-    gauges = [name for name in values if fnmatchcase(name, _GAUGES)]
+    gauges = [name for name in values if name.startswith(_GAUGES)]
     for name in gauges:
         use = np.isfinite(values[name])
         use = use & np.array([np.count_nonzero(use[index == k]) > 1 for k in index])
@@ -540,25 +539,6 @@ def _check_scatter(nuisances: Sequence[Nuisance], found: Estimate) -> list[str]:
     ]
 
 
-def _unknowns(
-    statics: StaticMachine, machine: Any, patterns: Sequence[str], gauges: Sequence[str]
-) -> list[Unknown]:
-    """Return the free parameters of the machine."""
-    start = statics.page.values(machine)
-    free = statics.page.free_parameters(machine)
-    for pattern in patterns:
-        if not any(fnmatchcase(parameter.name, pattern) for parameter in free):
-            names = ', '.join(parameter.name for parameter in free)
-            raise InputError(f'parameter {pattern!r}, allowed: {names}')
-    measured = {f'{_SENSITIVITY}{name.rpartition("_")[2]}' for name in gauges}
-    return [
-        Unknown(p.name, start[p.name], p.lowest, p.highest)
-        for p in free
-        if p.name in measured
-        or (p.group != 'gauges' and any(fnmatchcase(p.name, pattern) for pattern in patterns))
-    ]
-
-
 class _Linear:
     """Linearised prediction of all poses, for :class:`Problem`."""
 
@@ -566,46 +546,34 @@ class _Linear:
         self,
         model: StaticModel,
         unknowns: Sequence[Unknown],
+        effects: Mapping[str, np.ndarray],
         measured: tuple[str, ...],
         index: np.ndarray,
-        recordings: Sequence[str],
-        times: np.ndarray,
         slopes: np.ndarray | None = None,
     ) -> None:
         self._measured, self._index = measured, index
-        self._names = [unknown.name for unknown in unknowns]
-        self._at = np.array([unknown.start for unknown in unknowns])
-        at = dict(zip(self._names, self._at.tolist(), strict=True))
-        here = model(at)
+        self._at = {unknown.name: unknown.start for unknown in unknowns}
+        here = model(self._at)
         # Shapes (quantities, poses) and (quantities, poses, unknowns).
         self._base = np.stack([here[name] for name in measured])
         self.slopes = np.zeros((*self._base.shape, len(unknowns)))
         for j, unknown in enumerate(unknowns):
-            if unknown.recording is not None:
-                rows = np.flatnonzero(index == unknown.recording)
-                for quantity, name in enumerate(measured):
-                    own = [of_gauge(w, name, recordings[unknown.recording]) for w in _OF_GAUGE]
-                    if fnmatchcase(name, _GAUGES) and unknown.name in own:
-                        drifts = unknown.name == own[1]
-                        self.slopes[quantity, rows, j] = times[rows] if drifts else 1.0
-                        self._base[quantity, rows] += (
-                            unknown.start * self.slopes[quantity, rows, j]
-                        )
-                continue
-            if slopes is not None:
+            if unknown.name in effects:
+                self.slopes[..., j] = effects[unknown.name]
+                self._base += unknown.start * effects[unknown.name]
+            elif slopes is not None:
                 self.slopes[..., j] = slopes[..., j]
-                continue
-            step = _STEP * unknown.size
-            # One-sided: the linearisation is repeated at the estimate anyway.
-            there = model({**at, unknown.name: unknown.start + step})
-            change = [there[name] - here[name] for name in measured]
-            self.slopes[..., j] = np.stack(change) / step
+            else:
+                step = _STEP * unknown.size
+                # One-sided: the linearisation is repeated at the estimate anyway.
+                there = model({**self._at, unknown.name: unknown.start + step})
+                change = [there[name] - here[name] for name in measured]
+                self.slopes[..., j] = np.stack(change) / step
 
     def all(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return the predictions of all poses."""
-        change = np.array([values[name] for name in self._names]) - self._at
-        found = self._base + self.slopes @ change
-        return dict(zip(self._measured, found, strict=True))
+        change = np.array([values[name] - start for name, start in self._at.items()])
+        return dict(zip(self._measured, self._base + self.slopes @ change, strict=True))
 
     def __call__(self, recording: int, values: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return the predictions of the poses of a recording."""
