@@ -1,7 +1,5 @@
 """Actuators with relief, make-up and counterbalance valves, hoses and a pump of limited flow."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,7 +9,6 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import (
     STABILITY,
-    Actuators,
     CounterbalanceParameters,
     Cylinder,
     HoseParameters,
@@ -65,17 +62,17 @@ HOSE = HoseParameters(length=3.0, diameter=0.025, friction_factor=0.04, stiffnes
 PUMP = PumpParameters(flow=1e-3, band=10e5)
 
 
-def actuators(*cylinders: Cylinder, oil: OilParameters = OIL) -> Actuators:
+def actuators(*cylinders, oil=OIL):
     """Return the actuators of cylinders without friction."""
     return actuators_of(cylinders, oil, np.zeros((len(cylinders), 1)), [0.0] * len(cylinders))
 
 
-def state(*rows: tuple[float, float, float]) -> np.ndarray:
+def state(*rows):
     """Return a state of (p_1, p_2, spool) of each cylinder."""
     return np.array(rows).T.ravel()
 
 
-def rates(a: Actuators, y: np.ndarray, velocity: float = 0.0, i: int = 0) -> np.ndarray:
+def rates(a, y, velocity=0.0, i=0):
     """Return the derivative of a state with pistons at 0.4 m."""
     dy = np.zeros(y.size)
     rail = rail_pressure(y, 0, a.table)
@@ -83,7 +80,7 @@ def rates(a: Actuators, y: np.ndarray, velocity: float = 0.0, i: int = 0) -> np.
     return dy
 
 
-def fed(a: Actuators, y: np.ndarray, rail: float) -> np.ndarray:
+def fed(a, y, rail):
     """Return what each valve takes from the rail [m^3/s]."""
     N = len(a.table)
     flows = [spool_flows(y, 0, i, rail, a.table)[:2] for i in range(N)]
@@ -93,7 +90,7 @@ def fed(a: Actuators, y: np.ndarray, rail: float) -> np.ndarray:
 # Relief and make-up valves.
 
 
-def test_spools_with_a_bounded_speed() -> None:
+def test_spools_with_a_bounded_speed():
     slow = CYLINDER.replace(valve=CYLINDER.valve.replace(rate=2.0))
     for cylinder, most in ((CYLINDER, np.inf), (slow, 2.0)):
         a = actuators(cylinder)
@@ -104,7 +101,7 @@ def test_spools_with_a_bounded_speed() -> None:
             assert dy[2] == pytest.approx(np.clip(free, -most, most))
 
 
-def test_make_up_that_could_never_open_is_refused() -> None:
+def test_make_up_that_could_never_open_is_refused():
     poor = OIL.replace(tank_pressure=1e5, vapour_pressure=0.1e5)
     with pytest.raises(InputError, match=r'one: make_up\.cracking = 90000 Pa, allowed: below .*'):
         actuators(CYLINDER.replace(make_up=MAKE_UP.replace(cracking=0.9e5)), oil=poor)
@@ -114,13 +111,13 @@ def test_make_up_that_could_never_open_is_refused() -> None:
         actuators(CYLINDER.replace(make_up=charged), oil=poor)
 
 
-def test_relief_that_would_let_oil_in_is_refused() -> None:
+def test_relief_that_would_let_oil_in_is_refused():
     low = RELIEF.replace(rod=OIL.tank_pressure - 1.0)
     with pytest.raises(InputError, match=r'one: relief has .* Pa, allowed: at least tank_'):
         actuators(CYLINDER.replace(relief=low))
 
 
-def test_make_up_from_a_charge_line() -> None:
+def test_make_up_from_a_charge_line():
     # The tank's pressure does not matter, neither for the flow nor for its slope.
     charged = MAKE_UP.replace(supply=30e5)
     a = actuators(CYLINDER.replace(make_up=charged))
@@ -132,7 +129,7 @@ def test_make_up_from_a_charge_line() -> None:
     assert port_rates(a)[0] == port_rates(tank)[0]
 
 
-def test_valves_that_stay_closed_change_no_bit() -> None:
+def test_valves_that_stay_closed_change_no_bit():
     random = np.random.default_rng(4)
     none = actuators(CYLINDER)
     closed = actuators(CYLINDER.replace(relief=RELIEF, make_up=MAKE_UP))
@@ -142,7 +139,7 @@ def test_valves_that_stay_closed_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize('speed', [1e-3, 0.01, 0.03])
-def test_relief_holds_the_pressure_within_its_override(speed: float) -> None:
+def test_relief_holds_the_pressure_within_its_override(speed):
     # A piston that is pushed in against a closed valve; 0.03 m/s are 20 L/min.
     a = actuators(CYLINDER.replace(relief=RELIEF, make_up=MAKE_UP))
     run = solve_ivp(
@@ -158,7 +155,7 @@ def test_relief_holds_the_pressure_within_its_override(speed: float) -> None:
     assert lowest < run.y[1, -1] < OIL.tank_pressure
 
 
-def test_port_rates_bound_the_slopes_of_the_flows() -> None:
+def test_port_rates_bound_the_slopes_of_the_flows():
     a = actuators(CYLINDER.replace(relief=RELIEF, make_up=MAKE_UP))
     volume = min(CYLINDER.head_volume, CYLINDER.dead_length * CYLINDER.rod_area + 2e-3)
     pressures = np.concatenate([np.linspace(0.0, 6e5, 3000), np.linspace(300e5, 450e5, 3000)])
@@ -168,7 +165,7 @@ def test_port_rates_bound_the_slopes_of_the_flows() -> None:
     assert port_rates(actuators(CYLINDER))[0] == 0.0
 
 
-def test_all_valves_only_take_power() -> None:
+def test_all_valves_only_take_power():
     random = np.random.default_rng(9)
     full = CYLINDER.replace(
         relief=RELIEF, make_up=MAKE_UP, hose=HOSE, counterbalance=COUNTERBALANCE
@@ -194,9 +191,7 @@ def test_all_valves_only_take_power() -> None:
     ('counterbalance', 'highest'),
     [(None, 290e5), (COUNTERBALANCE, 290e5), (COUNTERBALANCE, 400e5)],
 )
-def test_valves_take_what_the_pump_gives(
-    counterbalance: CounterbalanceParameters | None, highest: float
-) -> None:
+def test_valves_take_what_the_pump_gives(counterbalance, highest):
     random = np.random.default_rng(12)
     cylinder = CYLINDER.replace(counterbalance=counterbalance)
     a = actuators(*[cylinder] * 3, oil=OIL.replace(pump=PUMP))
@@ -210,7 +205,7 @@ def test_valves_take_what_the_pump_gives(
         assert taken < PUMP.flow
 
 
-def test_the_rail_is_found_beside_a_chamber_of_its_pressure() -> None:
+def test_the_rail_is_found_beside_a_chamber_of_its_pressure():
     """Newton's method goes round there, from one side of the chamber's pressure to the other."""
     random, pump = np.random.default_rng(1), PUMP.replace(flow=5e-4, band=1e5)
     cylinder = CYLINDER.replace(valve=CYLINDER.valve.replace(area=1e-4))
@@ -224,7 +219,7 @@ def test_the_rail_is_found_beside_a_chamber_of_its_pressure() -> None:
         assert fed(a, y, rail).sum() == pytest.approx(given, rel=1e-6, abs=1e-9)
 
 
-def test_limited_pump_slows_all_that_move() -> None:
+def test_limited_pump_slows_all_that_move():
     y = state((100e5, 50e5, 0.8), (150e5, 40e5, 0.5), (60e5, 120e5, -0.6))
     free = actuators(*[CYLINDER] * 3)
     limited = actuators(*[CYLINDER] * 3, oil=OIL.replace(pump=PUMP))
@@ -241,7 +236,7 @@ def test_limited_pump_slows_all_that_move() -> None:
 # Hoses.
 
 
-def test_hose_is_an_orifice_behind_the_valve() -> None:
+def test_hose_is_an_orifice_behind_the_valve():
     hosed, rigid = (actuators(CYLINDER.replace(hose=hose)) for hose in (HOSE, None))
     for spool in (0.2, 1.0, -1.0):
         y = state((100e5, 60e5, spool))
@@ -256,7 +251,7 @@ def test_hose_is_an_orifice_behind_the_valve() -> None:
         assert abs(q1) == pytest.approx(expected, rel=1e-4)
 
 
-def test_hose_widens() -> None:
+def test_hose_widens():
     hosed, rigid = (actuators(CYLINDER.replace(hose=hose)) for hose in (HOSE, None))
     y = state((100e5, 60e5, 0.0))
     volume = CYLINDER.head_volume + 0.4 * CYLINDER.head_area
@@ -269,14 +264,14 @@ def test_hose_widens() -> None:
 # Counterbalance valves.
 
 
-def drained(load: float, pilot: float, spool: float = -1.0) -> float:
+def drained(load, pilot, spool=-1.0):
     """Return the flow out of a head side with a counterbalance valve [m^3/s]."""
     a = actuators(CYLINDER.replace(counterbalance=COUNTERBALANCE))
     y = state((load, pilot, spool))
     return -float(spool_flows(y, 0, 0, OIL.supply_pressure, a.table)[0])
 
 
-def test_counterbalance_valve_holds_until_load_and_pilot_open_it() -> None:
+def test_counterbalance_valve_holds_until_load_and_pilot_open_it():
     # 300 bar above the tank; a pilot counts four times.
     assert drained(304e5, 5e5) == 0.0
     assert drained(306e5, 5e5) > 0.0
@@ -290,7 +285,7 @@ def test_counterbalance_valve_holds_until_load_and_pilot_open_it() -> None:
     assert drained(400e5, 100e5, 0.0) == 0.0
 
 
-def test_counterbalance_valve_lets_oil_in_only() -> None:
+def test_counterbalance_valve_lets_oil_in_only():
     held, plain = (
         actuators(CYLINDER.replace(counterbalance=c)).table for c in (COUNTERBALANCE, None)
     )
@@ -307,7 +302,7 @@ def test_counterbalance_valve_lets_oil_in_only() -> None:
 
 
 @pytest.mark.parametrize('side', ['head', 'rod'])
-def test_a_side_may_have_no_counterbalance_valve(side: str) -> None:
+def test_a_side_may_have_no_counterbalance_valve(side):
     one = COUNTERBALANCE.replace(**{side: None})
     table = actuators(CYLINDER.replace(counterbalance=one)).table
     # Without a pilot, it alone lets oil out.
@@ -318,7 +313,7 @@ def test_a_side_may_have_no_counterbalance_valve(side: str) -> None:
 
 
 @pytest.mark.parametrize('area_ratio', [0.7, 1.0])
-def test_both_openings_are_smaller_while_the_piston_retracts(area_ratio: float) -> None:
+def test_both_openings_are_smaller_while_the_piston_retracts(area_ratio):
     valve = CYLINDER.valve.replace(area_ratio=area_ratio)
     a = actuators(CYLINDER.replace(valve=valve))
     less = actuators(CYLINDER.replace(valve=valve.replace(retracting=0.6)))
@@ -328,7 +323,7 @@ def test_both_openings_are_smaller_while_the_piston_retracts(area_ratio: float) 
         assert small == pytest.approx([share * q for q in full], rel=1e-12)
 
 
-def lowered(cylinder: Cylinder, step: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+def lowered(cylinder, step=None):
     """
     Return p_1, p_2 [Pa] and velocity [m/s] over 3 s of a load of 180 kN lowered by half a spool.
 
@@ -336,7 +331,7 @@ def lowered(cylinder: Cylinder, step: float | None = None) -> tuple[np.ndarray, 
     """
     a = actuators(cylinder)
 
-    def derivative(_: float, y: np.ndarray) -> np.ndarray:
+    def derivative(_, y):
         dy = np.zeros(5)
         force = actuator_rates(y, 0, 0, y[3], y[4], -0.5, OIL.supply_pressure, a.table, dy)
         # What friction there is, is viscous.
@@ -367,7 +362,7 @@ OVERRUN = CYLINDER.replace(valve=CYLINDER.valve.replace(area=4e-5, area_ratio=0.
 SLOW = COUNTERBALANCE.replace(pilot_ratio=1.0)
 
 
-def test_counterbalance_valve_lowers_a_load_as_fast_as_the_other_side_is_fed() -> None:
+def test_counterbalance_valve_lowers_a_load_as_fast_as_the_other_side_is_fed():
     _, plain = lowered(OVERRUN)
     _, held = lowered(OVERRUN.replace(counterbalance=SLOW))
     # Without it the load runs ahead of the oil, and the rod side cavitates.
@@ -382,7 +377,7 @@ def test_counterbalance_valve_lowers_a_load_as_fast_as_the_other_side_is_fed() -
     assert p1 < 250e5
 
 
-def test_steps_are_stable_while_a_counterbalance_valve_controls() -> None:
+def test_steps_are_stable_while_a_counterbalance_valve_controls():
     cylinder = OVERRUN.replace(counterbalance=SLOW)
     step = STABILITY / port_rates(actuators(cylinder))[0]
     step = 0.01 / math.ceil(0.01 / step)
@@ -392,7 +387,7 @@ def test_steps_are_stable_while_a_counterbalance_valve_controls() -> None:
     assert np.abs(steps[-1, :2] - exact[-1, :2]).max() < 1e5
 
 
-def test_counterbalance_rates_bound_the_slope_over_the_load_pressure() -> None:
+def test_counterbalance_rates_bound_the_slope_over_the_load_pressure():
     one = CYLINDER.replace(counterbalance=COUNTERBALANCE.replace(rod=None))
     pressures = np.linspace(250e5, 420e5, 4000)
     table, rates = actuators(one).table, port_rates(actuators(one))
@@ -407,9 +402,7 @@ def test_counterbalance_rates_bound_the_slope_over_the_load_pressure() -> None:
 
 @pytest.mark.parametrize('counterbalance', [None, COUNTERBALANCE])
 @pytest.mark.parametrize('hose', [None, HOSE])
-def test_spools_give_the_velocity_that_is_asked_for(
-    hose: HoseParameters | None, counterbalance: CounterbalanceParameters | None
-) -> None:
+def test_spools_give_the_velocity_that_is_asked_for(hose, counterbalance):
     a = actuators(CYLINDER.replace(hose=hose, counterbalance=counterbalance))
     pistons, head, rod = np.array([0.4]), np.array([100e5]), np.array([60e5])
     k1, k2 = oil_stiffness(a, pistons)
@@ -423,7 +416,7 @@ def test_spools_give_the_velocity_that_is_asked_for(
 
 
 @pytest.mark.parametrize('spool', [1.0, -1.0])
-def test_cushions_throttle_what_leaves_a_chamber(spool: float) -> None:
+def test_cushions_throttle_what_leaves_a_chamber(spool):
     a, y = actuators(CYLINDER), state((150e5, 120e5, spool))
     a.table[0, [CUSHION_LENGTH, CUSHION_AREA]] = 0.1, 1e-6
     plain = spool_flows(y, 0, 0, 300e5, a.table)[:2]
@@ -453,7 +446,7 @@ def test_cushions_throttle_what_leaves_a_chamber(spool: float) -> None:
 # At rest.
 
 
-def test_holding_pressures_give_the_forces() -> None:
+def test_holding_pressures_give_the_forces():
     forces = np.array([-3e5, -5e4, -4e4, -3.9e4, 0.0, 1.0, 2e5, 6e5])
     cylinders = [CYLINDER.replace(rod=rod) for rod in np.linspace(0.02, 0.11, 8).tolist()]
     heads, rods = np.array([[c.head_area, c.rod_area] for c in cylinders]).T

@@ -5,12 +5,8 @@ The independent solutions: the boundary-value problem Henikl 2015, (9) to (13), 
 by collocation with the reactions unknown, and adaptive quadrature of the curvature.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +15,6 @@ from scipy.integrate import quad, solve_bvp
 from longreach_dynamics.beams import (
     BASIS_SETS,
     Beam,
-    BendingLine,
-    RitzBasis,
     fit_polynomial,
     ritz_basis,
     self_weight_line,
@@ -30,7 +24,7 @@ from longreach_dynamics.beams import (
 from longreach_dynamics.errors import InputError
 
 
-def integrals(basis: RitzBasis) -> np.ndarray:
+def integrals(basis):
     """Return int eta_e eta_f dx, shape (F, F), by a rule finer than the one that made them."""
     edges = np.unique(np.concatenate([basis.beam.grid, np.linspace(0.0, LENGTH, 40)]))
     nodes, weights = np.polynomial.legendre.leggauss(7)
@@ -44,15 +38,15 @@ LENGTH, SIGMA, EI = 9.6, 190.0, 8.0e7
 LINES = {'force': tip_force_line, 'moment': tip_moment_line, 'weight': self_weight_line}
 
 
-def constant(value: float) -> Callable[[np.ndarray], np.ndarray]:
+def constant(value):
     return lambda x: np.full(np.shape(x), value)
 
 
-def uniform(support: float = 0.0, length: float = LENGTH) -> Beam:
+def uniform(support=0.0, length=LENGTH):
     return Beam(length, constant(SIGMA), constant(EI), support)
 
 
-def tapered(support: float = 0.0, length: float = LENGTH, tip: float = 1.0 / 3.0) -> Beam:
+def tapered(support=0.0, length=LENGTH, tip=1.0 / 3.0):
     """Return a beam with the taper of a pump boom: EI falls with the third power of the depth."""
     ratio = tip ** (1.0 / 3.0)
     return Beam(
@@ -63,7 +57,7 @@ def tapered(support: float = 0.0, length: float = LENGTH, tip: float = 1.0 / 3.0
     )
 
 
-def kinked(support: float = 0.0) -> Beam:
+def kinked(support=0.0):
     """Return a beam whose sigma and EI come from tables: straight lines with corners."""
     places = np.array([0.0, 1.7, 3.1, 7.0, LENGTH])
     sigma = np.array([300.0, 120.0, 180.0, 90.0, 60.0])
@@ -77,7 +71,7 @@ def kinked(support: float = 0.0) -> Beam:
     )
 
 
-def boundary_value_solution(beam: Beam, load: str, x: np.ndarray) -> np.ndarray:
+def boundary_value_solution(beam, load, x):
     """
     Return w(x) of (9) to (13), scaled to w(L) = 1, shape (len(x),).
 
@@ -87,7 +81,7 @@ def boundary_value_solution(beam: Beam, load: str, x: np.ndarray) -> np.ndarray:
     split = beam.support or 0.5 * beam.length
     widths = np.array([split, beam.length - split])
 
-    def derivative(s: np.ndarray, y: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def derivative(s, y, scale):
         rates = np.empty_like(y)
         for part, offset in enumerate((0.0, split)):
             w = 4 * part
@@ -100,7 +94,7 @@ def boundary_value_solution(beam: Beam, load: str, x: np.ndarray) -> np.ndarray:
             rates[w : w + 4] *= widths[part]
         return rates
 
-    def conditions(left: np.ndarray, right: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def conditions(left, right, scale):
         root = [left[0], left[2] / EI] if beam.support else [left[0], left[1]]
         if beam.support:
             across = [right[0], left[4]]
@@ -133,7 +127,7 @@ def boundary_value_solution(beam: Beam, load: str, x: np.ndarray) -> np.ndarray:
         ('weight', lambda s: s**2 * (6.0 - 4.0 * s + s**2) / 3.0),
     ],
 )
-def test_uniform_cantilever(load: str, expected: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_uniform_cantilever(load, expected):
     s = np.linspace(0.0, 1.0, 57)
     line = LINES[load](uniform())
     np.testing.assert_allclose(line.at(s * LENGTH), expected(s), atol=1e-13)
@@ -142,7 +136,7 @@ def test_uniform_cantilever(load: str, expected: Callable[[np.ndarray], np.ndarr
     np.testing.assert_allclose(line.at(middle * LENGTH, 1), slope, atol=1e-8)
 
 
-def overhanging(load: str, a: float, x: np.ndarray) -> np.ndarray:
+def overhanging(load, a, x):
     """Return the uniform beam's line over two supports at 0 and a, up to a factor; by hand."""
     c, s = LENGTH - a, x - a
     if load == 'weight':
@@ -161,7 +155,7 @@ def overhanging(load: str, a: float, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize('support', [0.2, 2.4, 5.0, 9.0])
 @pytest.mark.parametrize('load', LINES)
-def test_uniform_beam_on_two_supports(load: str, support: float) -> None:
+def test_uniform_beam_on_two_supports(load, support):
     x = np.linspace(0.0, LENGTH, 97)
     expected = overhanging(load, support, x)
     line = LINES[load](uniform(support))
@@ -180,28 +174,26 @@ def test_uniform_beam_on_two_supports(load: str, support: float) -> None:
 @pytest.mark.parametrize('support', [0.0, 2.4])
 @pytest.mark.parametrize('section', [tapered, kinked])
 @pytest.mark.parametrize('load', LINES)
-def test_line_solves_the_boundary_value_problem(
-    load: str, section: Callable[[float], Beam], support: float
-) -> None:
+def test_line_solves_the_boundary_value_problem(load, section, support):
     beam = section(support)
     x = np.linspace(0.0, LENGTH, 41)
     expected = boundary_value_solution(beam, load, x)
     np.testing.assert_allclose(LINES[load](beam).at(x), expected, atol=2e-7)
 
 
-def test_places_that_differ_by_rounding_are_one() -> None:
+def test_places_that_differ_by_rounding_are_one():
     beam = uniform(0.1 + 0.2)
     near = dataclasses.replace(beam, breaks=(0.3, float(np.nextafter(LENGTH, 0.0))))
     np.testing.assert_array_equal(near.grid, beam.grid)
 
 
 @pytest.mark.parametrize('tip', [0.5, 0.1, 0.02])
-def test_strong_taper_by_quadrature(tip: float) -> None:
+def test_strong_taper_by_quadrature(tip):
     beam = tapered(tip=tip)
     places = np.array([1.0, 4.0, 8.5, LENGTH])
 
-    def deflection(x: float) -> float:
-        def curving(s: float) -> float:
+    def deflection(x):
+        def curving(s):
             return (x - s) * (LENGTH - s) / float(beam.bending_stiffness(s))
 
         return float(quad(curving, 0.0, x, epsabs=0.0, epsrel=1e-12)[0])
@@ -212,7 +204,7 @@ def test_strong_taper_by_quadrature(tip: float) -> None:
     )
 
 
-def test_quadrature_is_exact_for_products_of_functions() -> None:
+def test_quadrature_is_exact_for_products_of_functions():
     beam = kinked(2.4)
     x, weights = beam.gauss()
     assert weights.sum() == pytest.approx(LENGTH, rel=1e-14)
@@ -229,7 +221,7 @@ def test_quadrature_is_exact_for_products_of_functions() -> None:
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
-def test_fit_has_the_printed_form(support: float) -> None:
+def test_fit_has_the_printed_form(support):
     # sum_j c_j (x - x_m) x^(j - 1), j = 2..6: one polynomial of degree 6 over the whole beam.
     beam = tapered(support)
     fitted, _ = fit_polynomial(beam, tip_force_line(beam), 6)
@@ -243,7 +235,7 @@ def test_fit_has_the_printed_form(support: float) -> None:
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
-def test_fit_is_the_best_in_the_mean_square(support: float) -> None:
+def test_fit_is_the_best_in_the_mean_square(support):
     beam = tapered(support)
     line = tip_force_line(beam)
     fitted, _ = fit_polynomial(beam, line, 5)
@@ -259,7 +251,7 @@ def test_fit_is_the_best_in_the_mean_square(support: float) -> None:
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
-def test_fit_reports_its_error(support: float) -> None:
+def test_fit_reports_its_error(support):
     beam = tapered(support)
     line = tip_force_line(beam)
     x = np.linspace(0.0, LENGTH, 2001)
@@ -287,9 +279,7 @@ def test_fit_reports_its_error(support: float) -> None:
 @pytest.mark.parametrize('section', [uniform, tapered, kinked])
 @pytest.mark.parametrize('last', [False, True])
 @pytest.mark.parametrize('name', BASIS_SETS)
-def test_one_to_five_functions(
-    name: str, last: bool, section: Callable[[float], Beam], support: float
-) -> None:
+def test_one_to_five_functions(name, last, section, support):
     beam = section(support)
     x, _ = beam.gauss()
     largest = ritz_basis(beam, last, name, 5).at(x)
@@ -309,7 +299,7 @@ def test_one_to_five_functions(
 
 @pytest.mark.parametrize('last', [False, True])
 @pytest.mark.parametrize('support', [0.0, 2.4])
-def test_second_printed_function_has_the_form_15(support: float, last: bool) -> None:
+def test_second_printed_function_has_the_form_15(support, last):
     # (x - x_m) x^2 + c (x - x_m) x, up to the normalisation.
     second = ritz_basis(tapered(support), last, 'printed', 2).lines[1]
     x = np.linspace(0.0, LENGTH, 41)
@@ -320,7 +310,7 @@ def test_second_printed_function_has_the_form_15(support: float, last: bool) -> 
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
-def test_printed_first_function_is_the_fitted_static_line(support: float) -> None:
+def test_printed_first_function_is_the_fitted_static_line(support):
     beam = tapered(support)
     x = np.linspace(0.0, LENGTH, 31)
     for last, line in ((False, tip_force_line(beam)), (True, self_weight_line(beam))):
@@ -332,7 +322,7 @@ def test_printed_first_function_is_the_fitted_static_line(support: float) -> Non
     assert ritz_basis(beam, False, 'moment', 2).fit_error == 0.0
 
 
-def span_error(basis: RitzBasis, line: BendingLine) -> float:
+def span_error(basis, line):
     """Return what the functions leave of a line, as a share of its largest deflection."""
     x = np.linspace(0.0, LENGTH, 101)
     values, wanted = basis.at(x).T, line.at(x)
@@ -341,7 +331,7 @@ def span_error(basis: RitzBasis, line: BendingLine) -> float:
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
-def test_moment_set_holds_the_lines_of_tip_force_and_moment(support: float) -> None:
+def test_moment_set_holds_the_lines_of_tip_force_and_moment(support):
     beam = kinked(support)
     force, moment, weight = (line(beam) for line in LINES.values())
     inner = [ritz_basis(beam, False, 'moment', count) for count in (1, 2, 3)]
@@ -371,14 +361,12 @@ def test_moment_set_holds_the_lines_of_tip_force_and_moment(support: float) -> N
         ({}, {'basis': 'printed', 'order': 10}, r'order = 10, allowed: 2 to 9'),
     ],
 )
-def test_what_cannot_be_is_refused(
-    beam: dict[str, float], arguments: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_is_refused(beam, arguments, message):
     with pytest.raises(InputError, match=message):
         ritz_basis(uniform(**beam), False, **arguments)
 
 
-def test_lines_are_kept_so_nobody_may_write_on_them() -> None:
+def test_lines_are_kept_so_nobody_may_write_on_them():
     for line in ritz_basis(uniform(1.0), False).lines:
         with pytest.raises(ValueError, match='read-only'):
             line.powers[0, 0] = 1.0

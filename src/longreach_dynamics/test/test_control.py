@@ -1,7 +1,5 @@
 """The low pass; horizons of predictions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from longreach_dynamics.control import Horizon, low_pass
 
 
-def test_the_low_pass_is_that_of_a_first_order_lag() -> None:
+def test_the_low_pass_is_that_of_a_first_order_lag():
     value = np.zeros(2)
     for _ in range(100):
         value = low_pass(value, np.array([1.0, -2.0]), 0.01, 0.5)
@@ -18,14 +16,14 @@ def test_the_low_pass_is_that_of_a_first_order_lag() -> None:
     assert value == pytest.approx([share, -2.0 * share], rel=1e-12)
 
 
-def test_a_horizon_has_the_states_and_the_cost_of_a_simulation() -> None:
+def test_a_horizon_has_the_states_and_the_cost_of_a_simulation():
     random = np.random.default_rng(2)
     A, B = 0.4 * random.standard_normal((3, 3)), random.standard_normal((3, 2))
     Q, R, P = (float(k) * np.eye(size) for k, size in ((1, 3), (2, 2), (5, 3)))
     ahead = Horizon.of(A, B, Q, R, P, 4)
     x, V = random.standard_normal(3), random.standard_normal(8)
 
-    def cost(V: np.ndarray) -> float:
+    def cost(V):
         state, total = x, 0.0
         for k, u in enumerate(V.reshape(4, 2)):
             state = A @ state + B @ u

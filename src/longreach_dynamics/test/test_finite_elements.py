@@ -6,11 +6,8 @@ their own weight, frame elements in Cartesian coordinates, rigid links with fini
 polynomials with a potential that is differentiated numerically, and the elastica.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -25,42 +22,40 @@ LENGTH, SIGMA, EI = 9.0, 120.0, 4.0e7
 UP, DOWN = math.pi / 2.0, -math.pi / 2.0
 
 
-def constant(value: float) -> Callable[[np.ndarray], np.ndarray]:
+def constant(value):
     return lambda x: np.full(np.shape(x), value)
 
 
-def uniform(length: float = LENGTH, angle: float = 0.0, **others: object) -> ChainBeam:
+def uniform(length=LENGTH, angle=0.0, **others):
     beam = ChainBeam(length, constant(SIGMA), constant(EI), angle)
     return beam._replace(**others)
 
 
-def tapered(length: float = LENGTH, angle: float = 0.0, **others: object) -> ChainBeam:
-    def sigma(x: np.ndarray) -> np.ndarray:
+def tapered(length=LENGTH, angle=0.0, **others):
+    def sigma(x):
         return SIGMA * (1.0 - 0.5 * x / length)
 
-    def stiffness(x: np.ndarray) -> np.ndarray:
+    def stiffness(x):
         return EI * (1.0 - 0.5 * x / length) ** 3
 
     return ChainBeam(length, sigma, stiffness, angle)._replace(**others)
 
 
-def chain_equilibrium(
-    beams: list[ChainBeam], elements: int, gravity: float, foreshortening: bool = True
-) -> np.ndarray:
+def chain_equilibrium(beams, elements, gravity, foreshortening=True):
     """Return the element boundaries (points, 2) of a chain at rest with locked joints."""
     chain = _Chain(beams, elements, np.zeros(0), gravity, foreshortening)
     places = chain.inertia(chain.equilibrium())[1]
     return np.column_stack([places.real, places.imag])
 
 
-def hertz(beta_length: np.ndarray | float, length: float = LENGTH) -> np.ndarray:
+def hertz(beta_length, length=LENGTH):
     """Frequency of the wave number beta of the uniform beam."""
     return np.asarray(
         (np.asarray(beta_length) / length) ** 2 * math.sqrt(EI / SIGMA) / (2.0 * math.pi)
     )
 
 
-def roots(function: Callable[[float], float], low: float, high: float, count: int) -> list[float]:
+def roots(function, low, high, count):
     """Return the first sign changes of a function on a grid, refined."""
     grid = np.linspace(low, high, 2000)
     values = [function(x) for x in grid]
@@ -72,7 +67,7 @@ def roots(function: Callable[[float], float], low: float, high: float, count: in
     return found[:count]
 
 
-def wave(beta: float, length: float) -> np.ndarray:
+def wave(beta, length):
     """Take (w, w', w'', w''') over a length of uniform beam at the wave number beta."""
     c, s = math.cosh(beta * length), math.sinh(beta * length)
     d, t = math.cos(beta * length), math.sin(beta * length)
@@ -85,7 +80,7 @@ def wave(beta: float, length: float) -> np.ndarray:
     return np.array(rows)
 
 
-def with_mass(beta: float, mass: float) -> np.ndarray:
+def with_mass(beta, mass):
     """Take (w, w', w'', w''') over a point mass: its inertia is a jump of the shear force."""
     jump = np.eye(4)
     jump[3, 0] = mass * beta**4 / SIGMA
@@ -95,13 +90,13 @@ def with_mass(beta: float, mass: float) -> np.ndarray:
 # Textbook: uniform beams.
 
 
-def test_cantilever_has_textbook_frequencies() -> None:
+def test_cantilever_has_textbook_frequencies():
     betas = [1.8751040687119611, 4.6940911329741745, 7.8547574382376126, 10.995540734875467]
     # The error grows with the fourth power of the wave number: (beta h)^4 / 1440.
     np.testing.assert_allclose(chain_modes([uniform()], 60, 4), hertz(betas), rtol=1e-6)
 
 
-def test_beam_on_hinge_is_pinned_and_free() -> None:
+def test_beam_on_hinge_is_pinned_and_free():
     betas = roots(lambda b: math.tan(b) - math.tanh(b), 3.5, 7.5, 2)
     betas = [beta for beta in betas if abs(math.cos(beta)) > 1e-3]
     assert betas[0] == pytest.approx(3.92660231, abs=1e-8)
@@ -110,11 +105,11 @@ def test_beam_on_hinge_is_pinned_and_free() -> None:
     assert modes[1] == pytest.approx(float(hertz(betas[0])), rel=1e-7)
 
 
-def test_joint_stiffness_interpolates_between_hinge_and_clamp() -> None:
+def test_joint_stiffness_interpolates_between_hinge_and_clamp():
     # EI w''(0) = k w'(0), from the general solution.
     stiffness = 2.0 * EI / LENGTH
 
-    def condition(beta_length: float) -> float:
+    def condition(beta_length):
         beta = beta_length / LENGTH
         across = wave(beta, LENGTH) @ np.array([[0, 0], [1.0, 0], [stiffness / EI, 0], [0, 1.0]])
         return float(linalg.det(across[2:]))
@@ -126,9 +121,9 @@ def test_joint_stiffness_interpolates_between_hinge_and_clamp() -> None:
 
 
 @pytest.mark.parametrize('support', [0.3, 2.4, 6.0, 8.99])
-def test_overhang_on_support(support: float) -> None:
+def test_overhang_on_support(support):
     # Pinned at the root; the support's reaction, of unknown size, is a jump of w'''.
-    def condition(beta_length: float) -> float:
+    def condition(beta_length):
         beta = beta_length / LENGTH
         start = np.array([[0, 0], [1.0, 0], [0, 0], [0, 1.0]])
         at = wave(beta, support) @ start
@@ -145,8 +140,8 @@ def test_overhang_on_support(support: float) -> None:
     ('place', 'mass'),
     [(1.234, 700.0), (8.0, 700.0), (LENGTH, 10.0), (LENGTH, 700.0), (LENGTH, 1e3), (LENGTH, 1e5)],
 )
-def test_mass_along_the_beam(place: float, mass: float) -> None:
-    def condition(beta_length: float) -> float:
+def test_mass_along_the_beam(place, mass):
+    def condition(beta_length):
         beta = beta_length / LENGTH
         across = wave(beta, LENGTH - place) @ with_mass(beta, mass) @ wave(beta, place)
         return float(linalg.det(across[2:, 2:]))
@@ -156,7 +151,7 @@ def test_mass_along_the_beam(place: float, mass: float) -> None:
     np.testing.assert_allclose(chain_modes([beam], 60, 3), expected, rtol=4e-7)
 
 
-def test_mass_at_a_joint_belongs_to_either_beam() -> None:
+def test_mass_at_a_joint_belongs_to_either_beam():
     pose = [tapered(5.0, 0.9), tapered(4.0, -0.3), tapered(6.0, -1.2)]
     at_tip = [pose[0]._replace(masses=((5.0, 300.0),)), *pose[1:]]
     at_root = [pose[0], pose[1]._replace(masses=((0.0, 100.0), (0.0, 200.0))), pose[2]]
@@ -175,7 +170,7 @@ def test_mass_at_a_joint_belongs_to_either_beam() -> None:
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('gravity', [9.81, 0.0])
 @pytest.mark.parametrize('angle', [0.7, 0.0, UP])
-def test_beams_in_line_are_one_beam(angle: float, gravity: float) -> None:
+def test_beams_in_line_are_one_beam(angle, gravity):
     whole = chain_modes([uniform(12.0, angle)], elements=100, count=4, gravity=gravity)
     parts = [uniform(length, angle) for length in (3.0, 1.5, 4.5, 3.0)]
     chain = chain_modes(parts, elements=30, count=4, gravity=gravity)
@@ -185,7 +180,7 @@ def test_beams_in_line_are_one_beam(angle: float, gravity: float) -> None:
 # Chains against one beam, against breaks, against frame elements.
 
 
-def test_stepped_beam_is_two_beams_in_line() -> None:
+def test_stepped_beam_is_two_beams_in_line():
     step = 3.71
     stepped = ChainBeam(
         LENGTH,
@@ -203,7 +198,7 @@ def test_stepped_beam_is_two_beams_in_line() -> None:
     assert np.abs(without / one - 1.0).max() > 1e-4
 
 
-def frame_frequencies(beams: list[ChainBeam], elements: int, count: int) -> np.ndarray:
+def frame_frequencies(beams, elements, count):
     """Return frequencies by frame elements in Cartesian coordinates, stiff along their axes."""
     nodes = elements * len(beams) + 1
     M, K = np.zeros((2, 3 * nodes, 3 * nodes))
@@ -232,7 +227,7 @@ def frame_frequencies(beams: list[ChainBeam], elements: int, count: int) -> np.n
 
 
 @pytest.mark.parametrize('angles', [(UP, 0.0), (1.2, -0.9, -1.4), (0.4, 2.9, -2.0, 0.1)])
-def test_bent_chain_is_a_frame(angles: tuple[float, ...]) -> None:
+def test_bent_chain_is_a_frame(angles):
     beams = []
     for i, angle in enumerate(angles):
         scale = 0.5**i
@@ -241,8 +236,8 @@ def test_bent_chain_is_a_frame(angles: tuple[float, ...]) -> None:
     np.testing.assert_allclose(chain_modes(beams, count=5), expected, rtol=1e-5)
 
 
-def test_chain_turned_as_a_whole_keeps_its_frequencies() -> None:
-    def pose(turn: float) -> list[ChainBeam]:
+def test_chain_turned_as_a_whole_keeps_its_frequencies():
+    def pose(turn):
         return [
             tapered(8.0, 1.0 + turn, support=2.0, masses=((5.0, 90.0),)),
             uniform(6.0, -0.4 + turn),
@@ -256,7 +251,7 @@ def test_chain_turned_as_a_whole_keeps_its_frequencies() -> None:
 # Convergence.
 
 
-def test_fourth_order_convergence_from_above() -> None:
+def test_fourth_order_convergence_from_above():
     pose = [tapered(8.0, 1.0, support=2.0), tapered(6.0, -0.4, masses=((3.0, 50.0),))]
     exact = chain_modes(pose, elements=64, count=4, gravity=9.81)
     errors = [chain_modes(pose, n, 4, gravity=9.81) / exact - 1.0 for n in (8, 16, 32)]
@@ -265,7 +260,7 @@ def test_fourth_order_convergence_from_above() -> None:
         np.testing.assert_allclose(np.log2(coarse / fine), 4.0, atol=0.2)
 
 
-def test_quadrature_is_exact_for_polynomial_sections() -> None:
+def test_quadrature_is_exact_for_polynomial_sections():
     # One element, sigma linear, EI cubic: the 2 x 2 eigenvalue problem by exact integration.
     P = np.polynomial.Polynomial
     x = P([0.0, 1.0])
@@ -283,7 +278,7 @@ def test_quadrature_is_exact_for_polynomial_sections() -> None:
 # Weight.
 
 
-def heavy_frequencies(load: float, count: int, hinged: bool) -> np.ndarray:
+def heavy_frequencies(load, count, hinged):
     """
     Return frequencies of a vertical beam with L = sigma = EI = 1 and the weight ``load``.
 
@@ -291,7 +286,7 @@ def heavy_frequencies(load: float, count: int, hinged: bool) -> np.ndarray:
     """
     terms = 120
 
-    def condition(omega_squared: float) -> float:
+    def condition(omega_squared):
         a = np.zeros((2, terms))
         a[0, 0], a[1, 1] = 1.0, 1.0
         for k in range(terms - 4):
@@ -309,7 +304,7 @@ def heavy_frequencies(load: float, count: int, hinged: bool) -> np.ndarray:
 @pytest.mark.parametrize(
     ('load', 'hinged'), [(-10.0, False), (20.0, True), (-7.0, False), (1.0, False), (30.0, False)]
 )
-def test_vertical_beam_under_its_weight(load: float, hinged: bool) -> None:
+def test_vertical_beam_under_its_weight(load, hinged):
     beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN if load > 0.0 else UP)
     joints = [0.0] if hinged else None
     found = chain_modes([beam], 40, 3, joints, gravity=abs(load))
@@ -321,8 +316,8 @@ def test_vertical_beam_under_its_weight(load: float, hinged: bool) -> None:
     np.testing.assert_allclose(again, found, rtol=1e-9)
 
 
-def test_column_buckles_at_the_greenhill_height() -> None:
-    def first(height: float) -> float:
+def test_column_buckles_at_the_greenhill_height():
+    def first(height):
         found = chain_modes([uniform(height, UP)], 20, 1, gravity=9.81)[0]
         return float(found * abs(found))
 
@@ -330,7 +325,7 @@ def test_column_buckles_at_the_greenhill_height() -> None:
     assert brentq(first, 0.8 * greenhill, 1.2 * greenhill) == pytest.approx(greenhill, rel=1e-6)
 
 
-def test_hanging_stiff_beam_is_a_pendulum() -> None:
+def test_hanging_stiff_beam_is_a_pendulum():
     stiff = uniform(LENGTH, DOWN, bending_stiffness=constant(1e4 * EI))
     for beam in (stiff, stiff._replace(support=2.4)):
         modes = chain_modes([beam], 20, 2, joint_stiffness=[0.0], gravity=9.81)
@@ -342,12 +337,12 @@ def test_hanging_stiff_beam_is_a_pendulum() -> None:
 
 
 @pytest.mark.parametrize('angles', [(-1.5, -1.2, -2.0), (1.2, 0.3, -0.8), (2.5, 1.0, 0.0)])
-def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> None:
+def test_stiff_chain_is_a_chain_of_rigid_links(angles):
     # Potential energy at finite rotations, differentiated twice numerically.
     lengths, sigmas, joints = np.array([5.0, 4.0, 3.0]), [150.0, 90.0, 60.0], [4e5, 1e5, 2e4]
     place, mass, gravity, load_on = 1.3, 250.0, 9.81, 1
 
-    def points(turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def points(turns):
         """Return 12 points of each link and that of the point mass, shape (37, 2), with masses."""
         absolute = np.array(angles) + np.cumsum(turns)
         nodes, weights = np.polynomial.legendre.leggauss(12)
@@ -362,7 +357,7 @@ def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> Non
             root = root + lengths[i] * along
         return np.concatenate(found), np.concatenate(masses)
 
-    def potential(turns: np.ndarray) -> float:
+    def potential(turns):
         where, masses = points(turns)
         return float(gravity * masses @ where[:, 1])
 
@@ -392,7 +387,7 @@ def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> Non
 # Static equilibrium.
 
 
-def test_equilibrium_under_little_weight_is_the_textbook_bending_line() -> None:
+def test_equilibrium_under_little_weight_is_the_textbook_bending_line():
     gravity = 1e-3
     load = SIGMA * gravity / EI
     x = np.linspace(0.0, LENGTH, 31)
@@ -410,14 +405,14 @@ def test_equilibrium_under_little_weight_is_the_textbook_bending_line() -> None:
     assert points[-1, 1] == pytest.approx(tip, rel=1e-9)
 
 
-def elastica_tip(load: float, angle: float) -> np.ndarray:
+def elastica_tip(load, angle):
     """Return the tip of a clamped inextensible beam with L = EI = 1 and the weight ``load``."""
 
-    def slopes(s: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def slopes(s, y):
         # The moment psi' = -load times the lever of all that is outboard.
         return np.array([y[1], load * (1.0 - s) * np.cos(y[0]), np.cos(y[0]), np.sin(y[0])])
 
-    def ends(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def ends(a, b):
         return np.array([a[0] - angle, b[1], a[2], a[3]])
 
     s = np.linspace(0.0, 1.0, 201)
@@ -429,7 +424,7 @@ def elastica_tip(load: float, angle: float) -> np.ndarray:
 
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize('angle', [0.9, -2.0, 0.0])
-def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
+def test_short_beams_in_line_are_the_elastica(angle):
     load, errors = 4.0, []
     expected = elastica_tip(load, angle)
     for count in (4, 8, 16):
@@ -448,7 +443,7 @@ def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
     np.testing.assert_allclose(with_it, without, rtol=3e-3)
 
 
-def test_foreshortening_brings_one_beam_closer_to_the_elastica() -> None:
+def test_foreshortening_brings_one_beam_closer_to_the_elastica():
     for load in (0.2, 0.4):
         beam = ChainBeam(1.0, constant(1.0), constant(1.0), 0.6)
         expected = elastica_tip(load, 0.6)
@@ -460,7 +455,7 @@ def test_foreshortening_brings_one_beam_closer_to_the_elastica() -> None:
 
 
 @pytest.mark.parametrize('angle', [DOWN, -0.7, 0.0, 0.7, UP])
-def test_sagged_stiff_pendulum(angle: float) -> None:
+def test_sagged_stiff_pendulum(angle):
     # The moment that holds the joint stays; only the lever of the weight changes with the angle.
     expected = -math.sin(angle) * 1.5 * 9.81 / LENGTH
     beam = uniform(LENGTH, angle, bending_stiffness=constant(1e5 * EI))
@@ -473,9 +468,7 @@ def test_sagged_stiff_pendulum(angle: float) -> None:
 @pytest.mark.parametrize('sagged', [True, False])
 @pytest.mark.parametrize('foreshortening', [True, False])
 @pytest.mark.parametrize('joints', [None, (2e7, 8e6)])
-def test_modes_follow_from_the_potential_at_finite_rotations(
-    sagged: bool, foreshortening: bool, joints: tuple[float, float] | None
-) -> None:
+def test_modes_follow_from_the_potential_at_finite_rotations(sagged, foreshortening, joints):
     # With one element between any two places that ask for a node, w is a cubic in each; so two
     # polynomials span what the elements span, and two more beyond a support.
     gravity, load, support = 9.81, 400.0, 3.0
@@ -486,10 +479,10 @@ def test_modes_follow_from_the_potential_at_finite_rotations(
         tapered(lengths[1], angles[1], masses=((lengths[1], load),)),
     ]
 
-    def quadrature(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    def quadrature(low, high):
         return low + (high - low) * (nodes + 1.0) / 2.0, weights * (high - low) / 2.0
 
-    def functions(beam: int, x: np.ndarray, derivative: int) -> np.ndarray:
+    def functions(beam, x, derivative):
         """Return w, w' or w'' of each function at x, shape (functions, x.size)."""
         P = np.polynomial.Polynomial
         if beam == 1:
@@ -523,7 +516,7 @@ def test_modes_follow_from_the_potential_at_finite_rotations(
         squares.append(np.array(rows))
     turn = functions(0, np.array([lengths[0]]), 1)[:, 0]
 
-    def points(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def points(q):
         """Return places as complex numbers, with their masses."""
         root, rotation = 0j, 0.0
         found, masses = [], []
@@ -547,7 +540,7 @@ def test_modes_follow_from_the_potential_at_finite_rotations(
         EI_x = w * beams[beam].bending_stiffness(x)
         K[own[beam], own[beam]] = (bending[beam] * EI_x) @ bending[beam].T
 
-    def potential(q: np.ndarray) -> float:
+    def potential(q):
         where, masses = points(q)
         return float(gravity * masses @ where.imag + 0.5 * q @ K @ q)
 
@@ -618,18 +611,18 @@ def test_modes_follow_from_the_potential_at_finite_rotations(
         ),
     ],
 )
-def test_bad_input_is_refused(beams: list[ChainBeam], arguments: dict, text: str) -> None:
+def test_bad_input_is_refused(beams, arguments, text):
     with pytest.raises(InputError, match=text):
         chain_modes(beams, **arguments)
 
 
 @pytest.mark.parametrize('gravity', [1e3, 1e30, 1e200])
-def test_what_falls_over_has_no_equilibrium(gravity: float) -> None:
+def test_what_falls_over_has_no_equilibrium(gravity):
     with pytest.raises(LongreachError, match=r'no static equilibrium .* too slender'):
         chain_modes([uniform(30.0, 0.3)], gravity=gravity, sagged=True)
 
 
-def test_what_cannot_be_resolved_is_no_result() -> None:
+def test_what_cannot_be_resolved_is_no_result():
     stiff = uniform(bending_stiffness=constant(1e16 * EI))
     with pytest.raises(LongreachError, match=r'8 modes cannot be distinguished .* fewer modes'):
         chain_modes([stiff, uniform()], elements=2, count=8)
@@ -637,7 +630,7 @@ def test_what_cannot_be_resolved_is_no_result() -> None:
         chain_modes([uniform(angle=UP)], gravity=1e200)
 
 
-def test_a_base_on_springs_carries_a_rigid_beam() -> None:
+def test_a_base_on_springs_carries_a_rigid_beam():
     length, density = 6.0, 50.0
     base = ChainBase(-1.5, -0.8, 900.0, 2000.0, 4e5, 3e6)
     beam = ChainBeam(length, lambda _: np.array(density), lambda _: np.array(1e13), 0.0)

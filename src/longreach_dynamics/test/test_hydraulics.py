@@ -1,7 +1,5 @@
 """Valves and cylinders against their printed equations, and against conservation of oil."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -24,7 +22,7 @@ A1, A2 = 0.0201, 0.0123
 V1, V2 = 1.2e-3, 2.2e-2
 
 
-def flows(spool: float, p1: float, p2: float) -> tuple[float, float]:
+def flows(spool, p1, p2):
     opening = valve_opening(spool, 0.05, AREA)
     q1, q2 = valve_flows(spool, p1, p2, SUPPLY, TANK, opening, 0.5 * opening, COEFFICIENT, LAMINAR)
     return float(q1), float(q2)
@@ -34,7 +32,7 @@ def flows(spool: float, p1: float, p2: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_root_is_that_of_large_differences_and_laminar_for_small_ones(sign: float) -> None:
+def test_root_is_that_of_large_differences_and_laminar_for_small_ones(sign):
     for difference in (1e6, 1e7, 3e7):
         # (1 + (s/d)^2)^(-1/4)
         tolerance = 0.26 * (LAMINAR / difference) ** 2
@@ -50,7 +48,7 @@ def test_root_is_that_of_large_differences_and_laminar_for_small_ones(sign: floa
 # Valves (24).
 
 
-def test_opening_has_a_dead_band_and_an_end() -> None:
+def test_opening_has_a_dead_band_and_an_end():
     for spool in (0.0, 0.03, 0.05, -0.05):
         assert valve_opening(spool, 0.05, AREA) == 0.0
     assert valve_opening(0.525, 0.05, AREA) == pytest.approx(0.5 * AREA, rel=1e-14)
@@ -62,7 +60,7 @@ def test_opening_has_a_dead_band_and_an_end() -> None:
     assert valve_opening(0.3, 0.0, AREA) == pytest.approx(0.3 * AREA, rel=1e-14)
 
 
-def test_flows_are_those_of_the_orifice() -> None:
+def test_flows_are_those_of_the_orifice():
     opening = AREA * (0.6 - 0.05) / 0.95
     q1, q2 = flows(0.6, 200e5, 60e5)
     expected = CONTRACTION * opening * math.sqrt(2.0 / DENSITY * (SUPPLY - 200e5))
@@ -92,11 +90,11 @@ def test_flows_are_those_of_the_orifice() -> None:
         (-0.04, 200e5, 60e5, (0, 0)),
     ],
 )
-def test_signs_of_flows(spool: float, p1: float, p2: float, signs: tuple[int, int]) -> None:
+def test_signs_of_flows(spool, p1, p2, signs):
     assert tuple(np.sign(flows(spool, p1, p2))) == signs
 
 
-def test_rates_of_pressures_are_printed_23() -> None:
+def test_rates_of_pressures_are_printed_23():
     position, velocity, q1, q2 = 0.7, -0.02, 1e-4, -3e-5
     rates = pressure_rates(position, velocity, q1, q2, A1, A2, V1, V2, BETA)
     head = BETA / (V1 + A1 * position) * (-A1 * velocity + q1)
@@ -107,12 +105,12 @@ def test_rates_of_pressures_are_printed_23() -> None:
 # Cylinders (23).
 
 
-def test_closed_chambers_follow_the_volume() -> None:
+def test_closed_chambers_follow_the_volume():
     # p = beta ln(V_oil / V): in closed chambers it depends on the position alone.
-    def position(t: float) -> float:
+    def position(t):
         return 0.5 + 1e-3 * math.sin(3.0 * t)
 
-    def rates(t: float, p: np.ndarray) -> tuple[float, float]:
+    def rates(t, p):
         velocity = 3e-3 * math.cos(3.0 * t)
         return tuple(pressure_rates(position(t), velocity, 0.0, 0.0, A1, A2, V1, V2, BETA))
 
@@ -124,13 +122,13 @@ def test_closed_chambers_follow_the_volume() -> None:
     np.testing.assert_allclose(run.y[:, -1], [head, rod], rtol=1e-8)
 
 
-def opened_and_closed(inflow: float) -> tuple[np.ndarray, np.ndarray]:
+def opened_and_closed(inflow):
     """Pull the head side open and close it again; return its pressure and its volume [m^3]."""
 
-    def position(t: float) -> float:
+    def position(t):
         return 0.5 + 0.2 * math.sin(math.pi * t)
 
-    def rates(t: float, p: np.ndarray) -> tuple[float, float]:
+    def rates(t, p):
         velocity = 0.2 * math.pi * math.cos(math.pi * t)
         q1 = inflow / oil_share(p[0], 0.0, BETA)
         return tuple(pressure_rates(position(t), velocity, q1, 0.0, A1, A2, V1, V2, BETA))
@@ -139,7 +137,7 @@ def opened_and_closed(inflow: float) -> tuple[np.ndarray, np.ndarray]:
     return run.y[0], V1 + A1 * np.array([position(t) for t in run.t])
 
 
-def test_closed_chamber_forgets_no_oil_when_it_cavitates() -> None:
+def test_closed_chamber_forgets_no_oil_when_it_cavitates():
     # p runs far below zero, a measure of what is missing, and comes back to where it was.
     pressure, volume = opened_and_closed(0.0)
     assert pressure.min() < -1e8
@@ -148,7 +146,7 @@ def test_closed_chamber_forgets_no_oil_when_it_cavitates() -> None:
     assert pressure[-1] == pytest.approx(5e5, abs=10.0)
 
 
-def test_oil_that_flows_into_a_cavitated_chamber_is_all_counted() -> None:
+def test_oil_that_flows_into_a_cavitated_chamber_is_all_counted():
     # The valve lets it in at the vapour pressure, where 2e-5 m^3 are 2e-5 m^3.
     pressure, volume = opened_and_closed(2e-5)
     oil = volume * np.exp(pressure / BETA)

@@ -2,8 +2,6 @@
 The cache of compiled functions, each step in a process of its own as between two runs.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import os
@@ -11,7 +9,6 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -112,7 +109,7 @@ def compute(x, p):
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
+def package(tmp_path):
     """A package whose kernel reaches one module by name and one through a closure."""
     directory = tmp_path / 'machine'
     directory.mkdir()
@@ -121,7 +118,7 @@ def package(tmp_path: Path) -> Path:
     return directory
 
 
-def edit(module: Path, old: str, new: str) -> None:
+def edit(module, old, new):
     """Replace a text that stands in a module by another of the same length."""
     text = module.read_text()
     assert old in text
@@ -129,14 +126,14 @@ def edit(module: Path, old: str, new: str) -> None:
     module.write_text(text.replace(old, new))
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     """Return bytes of which one bit in the middle is another."""
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
 @pytest.fixture(scope='module')
-def run() -> Iterator[Callable[[Path], Outcome]]:
+def run():
     """Return a function that calls the kernel of a package in a process of its own."""
     # As for users: the cache is beside the sources.
     environment = {name: value for name, value in os.environ.items() if name != 'NUMBA_CACHE_DIR'}
@@ -153,7 +150,7 @@ def run() -> Iterator[Callable[[Path], Outcome]]:
         assert server.stdout is not None
         requests, answers = server.stdin, server.stdout
 
-        def called(package: Path) -> Outcome:
+        def called(package):
             print(package.parent, file=requests, flush=True)
             value, hits, misses, signatures = answers.readline().split()
             return float(value), int(hits), int(misses), int(signatures)
@@ -162,16 +159,14 @@ def run() -> Iterator[Callable[[Path], Outcome]]:
         requests.close()
 
 
-def assert_noticed(edits: list, directory: Path, run: Callable[[], Outcome]) -> None:
+def assert_noticed(edits, directory, run):
     """Edit modules (name, old, new) one after the other; each gives another value, compiled."""
     for name, old, new, value in edits:
         edit(directory / f'{name}.py', old, new)
         assert run() == (value, 0, 1, 1)
 
 
-def test_cache_is_used_until_a_called_module_changes(
-    package: Path, run: Callable[[Path], Outcome]
-) -> None:
+def test_cache_is_used_until_a_called_module_changes(package, run):
     # Value, hits, misses, and one signature for two values of the parameter.
     assert run(package) == (7.0, 0, 1, 1)
     assert run(package) == (7.0, 1, 0, 1)
@@ -196,9 +191,7 @@ def test_cache_is_used_until_a_called_module_changes(
     # Of other packages, errors have their values.
     [('longreach_tried', "'x'"), ('tried', "'x', x")],
 )
-def test_python_calls_what_a_kernel_calls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, error: str
-) -> None:
+def test_python_calls_what_a_kernel_calls(tmp_path, monkeypatch, package, error):
     (tmp_path / package).mkdir()
     checked = f'if x < 0.0:\n        raise ValueError({error})\n    return'
     for name, text in (MODULES | {'inner': MODULES['inner'].replace('return', checked)}).items():
@@ -226,9 +219,7 @@ def test_python_calls_what_a_kernel_calls(
     [flipped, lambda _: b'', lambda _: random.Random(1).randbytes(500)],
     ids=['flipped', 'empty', 'random'],
 )
-def test_a_damaged_cache_is_compiled_again_and_overwritten(
-    package: Path, run: Callable[[Path], Outcome], ending: str, damage: Callable[[bytes], bytes]
-) -> None:
+def test_a_damaged_cache_is_compiled_again_and_overwritten(package, run, ending, damage):
     assert run(package) == (7.0, 0, 1, 1)
     (file,) = (package / '__pycache__').glob(f'*.{ending}')
     file.write_bytes(damage(file.read_bytes()))
@@ -236,9 +227,7 @@ def test_a_damaged_cache_is_compiled_again_and_overwritten(
     assert run(package) == (7.0, 1, 0, 1)
 
 
-def test_an_index_without_its_machine_code_does_not_take_that_of_before(
-    package: Path, run: Callable[[Path], Outcome]
-) -> None:
+def test_an_index_without_its_machine_code_does_not_take_that_of_before(package, run):
     """As a process leaves them that ends while it saves."""
     run(package)
     (old,) = package.rglob('*.nbc')
@@ -252,9 +241,7 @@ def test_an_index_without_its_machine_code_does_not_take_that_of_before(
     assert list(package.rglob('*.nbc')) == [new]
 
 
-def test_a_cache_that_others_may_write_is_not_used(
-    package: Path, run: Callable[[Path], Outcome]
-) -> None:
+def test_a_cache_that_others_may_write_is_not_used(package, run):
     assert run(package) == (7.0, 0, 1, 1)
     (package / '__pycache__').chmod(0o777)
     assert run(package) == (7.0, 0, 1, 1)
@@ -273,10 +260,8 @@ def test_a_cache_that_others_may_write_is_not_used(
         (4321, 4321, 0o644, False),
     ],
 )
-def test_who_may_write_a_cache(
-    monkeypatch: pytest.MonkeyPatch, owner: int, group: int, mode: int, private: bool
-) -> None:
-    def stat(path: Path) -> os.stat_result:
+def test_who_may_write_a_cache(monkeypatch, owner, group, mode, private):
+    def stat(path):
         own = 1234 if path.name == 'source' else owner
         return os.stat_result((mode, 0, 0, 0, own, group, 0, 0, 0, 0))
 
@@ -291,7 +276,7 @@ def test_who_may_write_a_cache(
 
 
 @pytest.fixture
-def nested(package: Path) -> Path:
+def nested(package):
     """A module within a module, a default, and functions in tuples, that the kernel takes."""
     directory = package.parent / 'nested'
     directory.mkdir()
@@ -322,9 +307,7 @@ def nested(package: Path) -> Path:
     return directory
 
 
-def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(
-    package: Path, nested: Path, run: Callable[[Path], Outcome]
-) -> None:
+def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(package, nested, run):
     assert run(package) == (5.0, 0, 1, 1)
     assert run(package) == (5.0, 1, 0, 1)
     edits = [
@@ -340,18 +323,16 @@ def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(
 
 @jitclass([('factor', float64)])
 class Scaled:
-    def __init__(self, factor: float) -> None:
+    def __init__(self, factor):
         self.factor = factor
 
 
 @cfunc(float64(float64))
-def doubled(x: float) -> float:
+def doubled(x):
     return 2.0 * x
 
 
-def test_what_a_factory_makes_for_kernels_of_two_processes_has_two_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_factory_makes_for_kernels_of_two_processes_has_two_names(tmp_path, monkeypatch):
     """Machine code that is loaded calls the first of a name: that of another kernel."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / 'longreach_making.py').write_text(MODULES['maker'])
@@ -372,17 +353,13 @@ def test_what_a_factory_makes_for_kernels_of_two_processes_has_two_names(
     assert len(set(names)) == 2
 
 
-def test_where_nothing_can_be_written_kernels_compile_in_each_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_nothing_can_be_written_kernels_compile_in_each_process(monkeypatch):
     monkeypatch.setattr(FunctionCache._impl_class, '_locator_classes', [])
     with pytest.warns(UserWarning, match=r'can be written.*name one: NUMBA_CACHE_DIR=DIR'):
         assert kernel(lambda x: 2.0 * x)(2.0) == 4.0
 
 
-def test_code_that_is_older_than_its_file_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_that_is_older_than_its_file_is_another(tmp_path, monkeypatch):
     """Such as in a notebook, where a module was imported, then edited, and not imported anew."""
     monkeypatch.syspath_prepend(tmp_path)
     file, text = (
@@ -399,9 +376,9 @@ def test_code_that_is_older_than_its_file_is_another(
     assert len({before, stale, fresh}) == 3
 
 
-def test_defaults_of_keywords_are_part_of_the_digest() -> None:
+def test_defaults_of_keywords_are_part_of_the_digest():
     # numba compiles no call of such a function today.
-    def called(x: float, *, factor: float = 1.0) -> float:
+    def called(x, *, factor=1.0):
         return factor * x
 
     before = kernels._digest(called)
@@ -409,11 +386,11 @@ def test_defaults_of_keywords_are_part_of_the_digest() -> None:
     assert kernels._digest(called) != before
 
 
-def test_what_cannot_be_followed_is_refused() -> None:
-    def makes(x: float) -> float:
+def test_what_cannot_be_followed_is_refused():
+    def makes(x):
         return Scaled(x).factor
 
-    def calls(x: float) -> float:
+    def calls(x):
         return doubled(x)
 
     for function in (makes, calls):
@@ -422,9 +399,7 @@ def test_what_cannot_be_followed_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_moved_and_touched_tree_keeps_its_machine_code(
-    package: Path, tmp_path: Path, run: Callable[[Path], Outcome]
-) -> None:
+def test_a_moved_and_touched_tree_keeps_its_machine_code(package, tmp_path, run):
     assert run(package) == (7.0, 0, 1, 1)
     moved = tmp_path / 'elsewhere' / 'machine'
     shutil.copytree(package, moved)

@@ -1,9 +1,6 @@
 """Small dense systems against LAPACK."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ from longreach_dynamics.linear_algebra import (
 )
 
 
-def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> np.ndarray:
+def definite(random, size, condition=1e4):
     """Return a random symmetric matrix with eigenvalues from 1 to a condition number."""
     vectors, _ = np.linalg.qr(random.normal(size=(size, size)))
     matrix = (vectors * np.logspace(0.0, math.log10(condition), size)) @ vectors.T
@@ -27,7 +24,7 @@ def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> 
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
-def test_solution_is_lapacks(size: int) -> None:
+def test_solution_is_lapacks(size):
     random = np.random.default_rng(100 + size)
     matrix, vector = definite(random, size), random.normal(size=size)
     expected = linalg.solve(matrix, vector, assume_a='pos')
@@ -44,7 +41,7 @@ def test_solution_is_lapacks(size: int) -> None:
         assert np.all(np.isnan(factor[np.triu_indices(size, 1)]))
 
 
-def test_solution_of_an_ill_conditioned_system_has_a_small_residual() -> None:
+def test_solution_of_an_ill_conditioned_system_has_a_small_residual():
     random = np.random.default_rng(3)
     matrix, vector = definite(random, 12, 1e12), random.normal(size=12)
     factor, solution = matrix.copy(), vector.copy()
@@ -58,9 +55,7 @@ def test_solution_of_an_ill_conditioned_system_has_a_small_residual() -> None:
     'factorise', [cholesky, lambda matrix: ldl_of(matrix, len(matrix))], ids=['roots', 'plain']
 )
 @pytest.mark.parametrize(('row', 'column'), [(0, 0), (2, 1), (4, 2), (4, 4)])
-def test_indefinite_matrices_are_told(
-    row: int, column: int, factorise: Callable[[np.ndarray], bool]
-) -> None:
+def test_indefinite_matrices_are_told(row, column, factorise):
     matrix = definite(np.random.default_rng(7), 5, 10.0)
     negative = matrix.copy()
     negative[row, row] = -1.0
@@ -73,7 +68,7 @@ def test_indefinite_matrices_are_told(
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 5, 15])
-def test_lu_solution_is_lapacks(size: int) -> None:
+def test_lu_solution_is_lapacks(size):
     random = np.random.default_rng(200 + size)
     matrix, vector = random.normal(size=(size, size)), random.normal(size=size)
     # Without an exchange of rows this one has no factors.
@@ -86,7 +81,7 @@ def test_lu_solution_is_lapacks(size: int) -> None:
     np.testing.assert_array_equal(pivots, linalg.lu_factor(matrix)[1])
 
 
-def test_lu_tells_a_singular_matrix() -> None:
+def test_lu_tells_a_singular_matrix():
     pivots = np.empty(2, np.int64)
     assert not lu(np.zeros((2, 2)), pivots)
     assert not lu(np.array([[1.0, 2.0], [2.0, 4.0]]), pivots)

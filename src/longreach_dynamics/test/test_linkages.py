@@ -1,9 +1,6 @@
 """Linkages against the geometry that they stand for, and the angles at which they end."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,19 +8,19 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import Linkage
 
-TRIANGLE: dict[str, Any] = {
+TRIANGLE = {
     'kind': 'triangle',
     'near': 1.05,
     'far': 2.4,
     'offset_angle': math.pi / 3.0,
     'retracted': 1.9,
 }
-ROCKER: dict[str, Any] = {'kind': 'rocker', 'lever': 0.62, 'shape': 0.25, 'offset': 1.5}
+ROCKER = {'kind': 'rocker', 'lever': 0.62, 'shape': 0.25, 'offset': 1.5}
 LINKAGES = [Linkage(**TRIANGLE), Linkage(**ROCKER), Linkage(**(ROCKER | {'shape': 0.49}))]
 STROKE = {'triangle': 1.5, 'rocker': 1.7}
 
 
-def pins(angle: float) -> tuple[np.ndarray, np.ndarray]:
+def pins(angle):
     """Return the triangle's two pins in the plane of the joint: the fixed and the turned one."""
     # The fixed side points down by the offset angle, the other along the turned link.
     fixed = 1.05 * np.array([math.cos(-math.pi / 3.0), math.sin(-math.pi / 3.0)])
@@ -31,7 +28,7 @@ def pins(angle: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize('angle', np.radians([-5.0, 0.0, 31.0, 85.0]))
-def test_triangle_is_the_distance_of_its_pins(angle: float) -> None:
+def test_triangle_is_the_distance_of_its_pins(angle):
     fixed, turned = pins(angle)
     linkage = LINKAGES[0]
     assert linkage.position(angle) == pytest.approx(
@@ -40,13 +37,13 @@ def test_triangle_is_the_distance_of_its_pins(angle: float) -> None:
 
 
 @pytest.mark.parametrize('angle', [-2.0, -0.3, 0.0, 0.4])
-def test_rocker_is_its_formula(angle: float) -> None:
+def test_rocker_is_its_formula(angle):
     expected = 0.62 * (0.75 * angle + 0.25 * math.sin(angle)) + 1.5
     assert LINKAGES[1].position(angle) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
-def test_lever_arm_is_the_derivative(linkage: Linkage) -> None:
+def test_lever_arm_is_the_derivative(linkage):
     step = 1e-5
     for angle in np.linspace(*linkage.angles(STROKE[linkage.kind]), 23):
         slope = linkage.position(angle + step) - linkage.position(angle - step)
@@ -54,7 +51,7 @@ def test_lever_arm_is_the_derivative(linkage: Linkage) -> None:
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
-def test_angle_is_the_inverse_over_the_whole_stroke(linkage: Linkage) -> None:
+def test_angle_is_the_inverse_over_the_whole_stroke(linkage):
     stroke = STROKE[linkage.kind]
     positions = np.linspace(0.0, stroke, 41)
     angles = [linkage.angle(position) for position in positions]
@@ -64,7 +61,7 @@ def test_angle_is_the_inverse_over_the_whole_stroke(linkage: Linkage) -> None:
     assert min(linkage.arm(angle) for angle in angles) > 0.0
 
 
-def test_inverse_of_random_linkages() -> None:
+def test_inverse_of_random_linkages():
     random = np.random.default_rng(19)
     for _ in range(100):
         lever, shape = random.uniform(0.1, 2.0), random.uniform(0.0, 0.499)
@@ -91,7 +88,7 @@ def test_inverse_of_random_linkages() -> None:
         (LINKAGES[1], math.nan, r'piston position = nan m, allowed by the linkage'),
     ],
 )
-def test_positions_out_of_reach(linkage: Linkage, position: float, message: str) -> None:
+def test_positions_out_of_reach(linkage, position, message):
     with pytest.raises(InputError, match=message):
         linkage.angle(position)
 
@@ -109,8 +106,6 @@ def test_positions_out_of_reach(linkage: Linkage, position: float, message: str)
         (ROCKER, {'kind': 'spindle'}, r"kind = 'spindle', allowed: triangle \| rocker"),
     ],
 )
-def test_impossible_linkages_are_refused(
-    base: dict[str, Any], changes: dict[str, Any], message: str
-) -> None:
+def test_impossible_linkages_are_refused(base, changes, message):
     with pytest.raises(InputError, match=message):
         Linkage(**(base | changes))

@@ -1,7 +1,5 @@
 """Time in steps: what every machine counts with."""
 
-from __future__ import annotations
-
 import pytest
 
 from longreach_dynamics.errors import InputError
@@ -20,7 +18,7 @@ STEP = 1e-3
     ('time', 'step', 'count'),
     [(0.0, STEP, 0), (0.3, 0.1, 3), (0.29, 0.01, 29), (123.457, STEP, 123_457), (4.1, 0.02, 205)],
 )
-def test_a_step_has_the_time_that_one_would_write(time: float, step: float, count: int) -> None:
+def test_a_step_has_the_time_that_one_would_write(time, step, count):
     assert step_time(count, step) == time
     assert step_count(time, step, 'time') == count
 
@@ -28,19 +26,19 @@ def test_a_step_has_the_time_that_one_would_write(time: float, step: float, coun
 @pytest.mark.parametrize(
     ('time', 'nearest'), [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001')]
 )
-def test_times_between_steps_are_refused(time: float, nearest: str) -> None:
+def test_times_between_steps_are_refused(time, nearest):
     message = rf'^release = {time:g} s, allowed: whole steps of 0\.001 s.* {nearest} s$'
     with pytest.raises(InputError, match=message):
         step_count(time, STEP, 'release')
 
 
 @pytest.mark.parametrize('time', [1e10, float('nan')])
-def test_times_that_cannot_be_counted_are_refused(time: float) -> None:
+def test_times_that_cannot_be_counted_are_refused(time):
     with pytest.raises(InputError, match=rf'^end = {time} s, allowed: up to 1e\+12 steps of 0'):
         step_count(time, STEP, 'end')
 
 
-def test_samples_of_a_run() -> None:
+def test_samples_of_a_run():
     assert sample_counts(20.0, 5e-3, STEP, 100) == (5, 4000)
     assert sample_counts(0.3, 0.1, 0.1, 100) == (1, 3)
     # The largest table.
@@ -61,7 +59,7 @@ def test_samples_of_a_run() -> None:
         (2.001e4, 1e-2, r' gives 2001000 rows of 100 numbers, allowed: up to 2000000 rows; take'),
     ],
 )
-def test_samples_that_do_not_fit(duration: float, sample_time: float, error: str) -> None:
+def test_samples_that_do_not_fit(duration, sample_time, error):
     with pytest.raises(InputError, match=error):
         sample_counts(duration, sample_time, STEP, 100)
 
@@ -69,20 +67,20 @@ def test_samples_that_do_not_fit(duration: float, sample_time: float, error: str
 class Counter:
     """A machine whose state counts commands; it fails after the third."""
 
-    def initial_state(self) -> int:
+    def initial_state(self):
         return 0
 
-    def advance(self, state: int, command: int, time: float, duration: float) -> int:
+    def advance(self, state, command, time, duration):
         if state == 3:
             raise ArithmeticError(f'at {time:g} s')
         return state + command
 
-    def joint_sample(self, state: int, command: int) -> JointSample:
+    def joint_sample(self, state, command):
         return JointSample((), (), (), ())
 
 
-def test_a_closed_loop_answers_each_instant_and_ends_with_the_machines_error() -> None:
-    def answer(memory: int | None, cycle: int, state: int) -> tuple[int, int]:
+def test_a_closed_loop_answers_each_instant_and_ends_with_the_machines_error():
+    def answer(memory, cycle, state):
         assert state == cycle
         return (memory or 0) + 10, 1
 

@@ -1,11 +1,7 @@
 """Parameter objects and their YAML files: what is accepted, and how each mistake is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -27,7 +23,7 @@ class Cylinder(Parameters):
     bore: float = quantity('inner diameter', 'm', above=0.0, at_most=0.5)
     rod: float = quantity('rod diameter', 'm', at_least=0.0)
 
-    def check(self) -> None:
+    def check(self):
         if self.rod >= self.bore:
             raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
 
@@ -46,9 +42,9 @@ class Machine(Parameters):
     limit: float | None = quantity('limit, if any', 'N', default=None, at_least=0.0)
 
 
-def values(**changes: Any) -> dict[str, Any]:
+def values(**changes):
     """Return a valid mapping with changes; a change to ... leaves the key out."""
-    mapping: dict[str, Any] = {
+    mapping = {
         'mass': 10.0,
         'cylinders': [{'bore': 0.1, 'rod': 0.05}, {'bore': 0.2, 'rod': 0.1}],
         'main': {'bore': 0.3, 'rod': 0.1},
@@ -57,13 +53,13 @@ def values(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if value is not ...}
 
 
-def write(tmp_path: Path, text: str | bytes) -> Path:
+def write(tmp_path, text):
     file = tmp_path / 'machine.yaml'
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     return file
 
 
-def test_mapping_becomes_nested_objects_with_defaults() -> None:
+def test_mapping_becomes_nested_objects_with_defaults():
     machine = from_mapping(Machine, values(mass=7, joints=2.0, weights=[1, 2, 3], limit=4))
     assert machine == Machine(
         mass=7.0,
@@ -116,21 +112,19 @@ def test_mapping_becomes_nested_objects_with_defaults() -> None:
         ({'locked': 1}, r'^locked = 1, allowed: true \| false'),
     ],
 )
-def test_refusals_name_path_value_and_what_is_allowed(
-    changes: dict[str, Any], message: str
-) -> None:
+def test_refusals_name_path_value_and_what_is_allowed(changes, message):
     with pytest.raises(InputError, match=message):
         from_mapping(Machine, values(**changes))
 
 
 @pytest.mark.parametrize('text', ['1e5', '1E5', '+1e5', '1.e5', '.1e6', '1.0e+5', '100000'])
-def test_every_way_to_write_a_number_is_one(text: str, tmp_path: Path) -> None:
+def test_every_way_to_write_a_number_is_one(text, tmp_path):
     others = yaml.safe_dump(values(mass=...))
     assert load(Machine, write(tmp_path, f'mass: {text}\n{others}')).mass == 1e5
 
 
 @pytest.mark.parametrize('text', ['1:30', '0x1F', '2001-12-14', '1_000'])
-def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text: str, tmp_path: Path) -> None:
+def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text, tmp_path):
     with pytest.raises(InputError, match=f"mass = '{text}', allowed: a number"):
         load(Machine, write(tmp_path, f'mass: {text}\n'))
 
@@ -151,12 +145,12 @@ def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text: str, tmp_path: Pa
         ('mass: ' + '9' * 5000, r'machine\.yaml: not valid YAML'),
     ],
 )
-def test_bad_files_are_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
+def test_bad_files_are_refused(text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         load_yaml(write(tmp_path, text))
 
 
-def laughs(levels: int) -> str:
+def laughs(levels):
     """Return a YAML file whose aliases stand for 10 to the power of ``levels`` values."""
     lines = ['a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]']
     for k in range(1, levels):
@@ -164,7 +158,7 @@ def laughs(levels: int) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def test_aliases_are_bounded_by_what_they_repeat(tmp_path: Path) -> None:
+def test_aliases_are_bounded_by_what_they_repeat(tmp_path):
     assert len(load_yaml(write(tmp_path, laughs(3)))['a2']) == 10
     with pytest.raises(InputError, match=r'machine\.yaml:6:.*: more than 200000 values, counting'):
         load_yaml(write(tmp_path, laughs(9)))
@@ -172,7 +166,7 @@ def test_aliases_are_bounded_by_what_they_repeat(tmp_path: Path) -> None:
         load_yaml(write(tmp_path, 'a: &a [1, *a]\n'))
 
 
-def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
+def test_devices_and_large_files_are_refused(tmp_path):
     for place, reason in ('/dev/zero', 'a device'), (tmp_path, 'Is a directory'):
         with pytest.raises(InputError, match=f'{place} cannot be read: {reason}'):
             load_yaml(place)
@@ -183,7 +177,7 @@ def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
         load_yaml(file)
 
 
-def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
+def test_a_file_gives_what_differs_from_its_base(tmp_path):
     base = {'machine': {'count': 1}, 'parts': [{'name': 'a', 'x': 1}, {'name': 'b', 'x': 2}]}
     (tmp_path / 'base.yaml').write_text(yaml.safe_dump(base))
     own = 'base: base.yaml\nparts:\n  - {name: b, y: 3}\n  - {name: c, x: 4}\n'
@@ -207,16 +201,14 @@ def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
         ('base: base.yaml\nparts: [{name: [1], x: 1}]', ''),
     ],
 )
-def test_files_that_do_not_fit_their_base_are_refused(
-    tmp_path: Path, text: str, error: str
-) -> None:
+def test_files_that_do_not_fit_their_base_are_refused(tmp_path, text, error):
     (tmp_path / 'base.yaml').write_text('parts: [{name: b, x: 2}]')
     (tmp_path / 'own.yaml').write_text('base: base.yaml')
     with pytest.raises(InputError, match=rf'machine\.yaml: {error}'):
         load(Machine, write(tmp_path, text))
 
 
-def test_a_mapping_of_parameters_gives_them_back_through_yaml(tmp_path: Path) -> None:
+def test_a_mapping_of_parameters_gives_them_back_through_yaml(tmp_path):
     machine = from_mapping(Machine, values(mass=1e-5, poles=[[-1.0, 7.9e-5]], locked=True))
     assert 'weights' not in machine.as_mapping()
     assert load(Machine, write(tmp_path, yaml.safe_dump(machine.as_mapping()))) == machine

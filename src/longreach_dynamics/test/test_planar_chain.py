@@ -1,7 +1,5 @@
 """Planar chains against Lagrange's equations, Pinocchio, free bodies, and energy."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import pickle
@@ -34,7 +32,7 @@ EXCAVATOR = PlanarChain(
 )  # fmt: skip
 
 
-def random_chain(random: np.random.Generator, size: int) -> PlanarChain:
+def random_chain(random, size):
     """Return a chain with centres of gravity anywhere."""
     return PlanarChain(
         random.uniform(0.3, 3.0, size),
@@ -45,7 +43,7 @@ def random_chain(random: np.random.Generator, size: int) -> PlanarChain:
     )
 
 
-def random_wrenches(random: np.random.Generator, size: int, count: int) -> list[Wrench]:
+def random_wrenches(random, size, count):
     """Return wrenches on places anywhere; links may get several or none."""
     return [
         Wrench(int(random.integers(size)), *random.normal(0.0, [2.0, 3.0, 50.0, 50.0, 50.0]))
@@ -67,13 +65,13 @@ class Lagrange:
     places: Any  # of the wrenches (2, m)
 
 
-def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = ()) -> Lagrange:
+def lagrange(chain, wrenches=()):
     """Derive the equations of motion of a chain anew."""
     n = chain.size
     q, v, a = (casadi.SX.sym(name, n) for name in 'qva')
     theta = casadi.cumsum(q)
 
-    def place(origin: Any, link: int, distance: float, angle: float) -> Any:
+    def place(origin, link, distance, angle):
         direction = theta[link] + angle
         return origin + distance * casadi.vertcat(casadi.cos(direction), casadi.sin(direction))
 
@@ -110,12 +108,12 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
     )
 
 
-def vector(value: Any) -> np.ndarray:
+def vector(value):
     """Return a column of CasADi as (n,)."""
     return np.asarray(value, dtype=float).ravel()
 
 
-def assert_close(got: np.ndarray, expected: Any, share: float = 1e-10) -> None:
+def assert_close(got, expected, share=1e-10):
     """Compare numbers of one size, so that small ones need not be better than large ones."""
     expected = np.asarray(expected, dtype=float)
     assert got.shape == expected.shape
@@ -124,7 +122,7 @@ def assert_close(got: np.ndarray, expected: Any, share: float = 1e-10) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize('size', SIZES)
-def test_equations_are_lagranges(size: int) -> None:
+def test_equations_are_lagranges(size):
     random = np.random.default_rng(size)
     for _ in range(3):
         chain = random_chain(random, size)
@@ -140,7 +138,7 @@ def test_equations_are_lagranges(size: int) -> None:
 
 
 @pytest.mark.parametrize('size', SIZES)
-def test_wrenches_do_the_virtual_work_of_their_places(size: int) -> None:
+def test_wrenches_do_the_virtual_work_of_their_places(size):
     random = np.random.default_rng(10 + size)
     for count in (1, 2, 7):
         chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
@@ -153,7 +151,7 @@ def test_wrenches_do_the_virtual_work_of_their_places(size: int) -> None:
         assert_close(chain.forward_dynamics(q, v, np.zeros(size), wrenches), expected)
 
 
-def pinocchio_model(pinocchio: Any, chain: PlanarChain) -> Any:
+def pinocchio_model(pinocchio, chain):
     """Return a chain as Pinocchio's model, in the x-z plane of its world."""
     model = pinocchio.Model()
     model.gravity.linear = np.array([0.0, 0.0, -chain.gravity])
@@ -171,7 +169,7 @@ def pinocchio_model(pinocchio: Any, chain: PlanarChain) -> Any:
     return model
 
 
-def pinocchio_forces(pinocchio: Any, data: Any, wrenches: list[Wrench]) -> Any:
+def pinocchio_forces(pinocchio, data, wrenches):
     """Return wrenches as spatial forces in the links' frames; ``data`` knows the pose."""
     forces = pinocchio.StdVec_Force()
     forces.extend([pinocchio.Force.Zero() for _ in data.oMi])
@@ -185,7 +183,7 @@ def pinocchio_forces(pinocchio: Any, data: Any, wrenches: list[Wrench]) -> Any:
 
 
 @pytest.mark.parametrize('size', SIZES)
-def test_equations_are_pinocchios(size: int) -> None:
+def test_equations_are_pinocchios(size):
     pinocchio = pytest.importorskip('pinocchio')
     random = np.random.default_rng(20 + size)
     chain = random_chain(random, size)
@@ -208,13 +206,13 @@ def test_equations_are_pinocchios(size: int) -> None:
         assert_close(chain.forward_dynamics(q, v, torque, wrenches), expected)
 
 
-def cross(r: np.ndarray, f: np.ndarray) -> Any:
+def cross(r, f):
     """Return the moments of forces, shapes (2, ...); x towards z is positive."""
     return r[0] * f[1] - r[1] * f[0]
 
 
 @pytest.mark.parametrize('size', SIZES)
-def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
+def test_each_link_with_its_reactions_is_a_free_body(size):
     random = np.random.default_rng(30 + size)
     chain, wrenches = random_chain(random, size), random_wrenches(random, size, 4)
     exact = lagrange(chain, wrenches)
@@ -242,7 +240,7 @@ def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
 
 
 @pytest.mark.parametrize('size', SIZES)
-def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> None:
+def test_torques_and_wrenches_change_the_energy_by_their_power(size):
     random = np.random.default_rng(90 + size)
     for count in (0, 1, 5):
         chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
@@ -255,11 +253,11 @@ def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> Non
         assert abs(error) < 1e-10 * np.abs(powers).max()
 
 
-def swing(chain: PlanarChain, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+def swing(chain, start, times):
     """Return states (times, 2 n) of a chain without torques."""
     n = chain.size
 
-    def derivative(_: float, x: np.ndarray) -> np.ndarray:
+    def derivative(_, x):
         return np.concatenate([x[n:], chain.forward_dynamics(x[:n], x[n:], np.zeros(n))])
 
     span = times[0], times[-1]
@@ -268,7 +266,7 @@ def swing(chain: PlanarChain, start: np.ndarray, times: np.ndarray) -> np.ndarra
 
 @pytest.mark.slow
 @pytest.mark.parametrize('size', [*SIZES, 'excavator'])
-def test_free_swing_keeps_its_energy(size: int | str) -> None:
+def test_free_swing_keeps_its_energy(size):
     chain, interval = EXCAVATOR, 0.05
     start = np.array([[-0.5, 0.4, -0.3], [0.2, 0.0, -0.5]])
     if isinstance(size, int):
@@ -284,7 +282,7 @@ def test_free_swing_keeps_its_energy(size: int | str) -> None:
     assert np.abs(values - values[0]).max() < 1e-10 * np.max(kinetic)
 
 
-def test_one_link_has_the_period_of_a_pendulum() -> None:
+def test_one_link_has_the_period_of_a_pendulum():
     chain = PlanarChain([1.0], [3.0], [(0.7, 0.0)], [0.2])
     amplitude = 2.0
     rate = math.sqrt(3.0 * 9.81 * 0.7 / (0.2 + 3.0 * 0.7**2))
@@ -296,7 +294,7 @@ def test_one_link_has_the_period_of_a_pendulum() -> None:
 
 
 @njit
-def moved(q, v, a, table):  # type: ignore[no-untyped-def]
+def moved(q, v, a, table):
     """Return torques and accelerations as the compiled code of a machine gets them."""
     torque = a.copy()
     place_links(q, v, table)
@@ -307,7 +305,7 @@ def moved(q, v, a, table):  # type: ignore[no-untyped-def]
     return torque, again, definite
 
 
-def test_compiled_code_gets_the_same() -> None:
+def test_compiled_code_gets_the_same():
     q, v, a = np.random.default_rng(60).normal(size=(3, 3))
     torque, again, definite = moved(q, v, a, EXCAVATOR.table())
     wrench = Wrench(1, math.hypot(0.5, 0.25), math.atan2(-0.25, 0.5), 3e3, 4e3, 50.0)
@@ -331,7 +329,7 @@ def test_compiled_code_gets_the_same() -> None:
         lambda x: pickle.loads(pickle.dumps(x)),
     ],
 )
-def test_vectors_of_any_kind_give_the_same(convert: Any) -> None:
+def test_vectors_of_any_kind_give_the_same(convert):
     q, v, a = np.array([1.0, -2.0, 3.0]), np.array([0.0, 2.0, -1.0]), np.array([5.0, 0.0, 1.0])
     wrenches = [Wrench(0, 1.0, 2.0, 3.0, 4.0)]
     for method in (
@@ -346,7 +344,7 @@ def test_vectors_of_any_kind_give_the_same(convert: Any) -> None:
     np.testing.assert_array_equal(EXCAVATOR.mass_matrix(convert(q)), EXCAVATOR.mass_matrix(q))
 
 
-def test_calls_keep_no_argument() -> None:
+def test_calls_keep_no_argument():
     q, v, a = arrays = np.ones(3), np.ones(3), np.ones(3)
     rows = np.array([Wrench(0, 1.0, 2.0, 3.0, 4.0)])
     bad = np.full(3, math.nan)
@@ -360,13 +358,11 @@ def test_calls_keep_no_argument() -> None:
     assert [sys.getrefcount(array) for array in (*arrays, rows, bad)] == before
 
 
-def test_headers_of_arrays_are_known_here() -> None:
+def test_headers_of_arrays_are_known_here():
     assert _array_calls._headers_are_known()
 
 
-def test_arrays_are_taken_by_numba_where_headers_are_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_arrays_are_taken_by_numba_where_headers_are_unknown(monkeypatch):
     monkeypatch.setattr(_array_calls, '_FLAGS', _array_calls._DATA)
     assert not _array_calls._headers_are_known()
     q, v, torque = np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1.0, 2.0, 3.0]])
@@ -383,7 +379,7 @@ def test_arrays_are_taken_by_numba_where_headers_are_unknown(
             EXCAVATOR.forward_dynamics(bad, v, torque)
 
 
-def test_arguments_stay_and_results_are_new() -> None:
+def test_arguments_stay_and_results_are_new():
     arrays = np.random.default_rng(80).normal(size=(3, 3))
     before = arrays.copy()
     for method in (EXCAVATOR.inverse_dynamics, EXCAVATOR.forward_dynamics, EXCAVATOR.reactions):
@@ -394,7 +390,7 @@ def test_arguments_stay_and_results_are_new() -> None:
     np.testing.assert_array_equal(arrays, before)
 
 
-GOOD: dict[str, Any] = {
+GOOD = {
     'lengths': [1.0, 2.0], 'masses': [3.0, 4.0], 'centers': [(0.5, 0.0), (0.0, 1.0)],
     'inertias': [0.0, 0.3], 'gravity': 9.81,
 }  # fmt: skip
@@ -415,7 +411,7 @@ GOOD: dict[str, Any] = {
         ('gravity', math.inf, 'gravity = inf, allowed: finite numbers'),
     ],
 )
-def test_impossible_links_are_refused(name: str, value: Any, text: str) -> None:
+def test_impossible_links_are_refused(name, value, text):
     PlanarChain(**GOOD)
     with pytest.raises(InputError, match=text):
         PlanarChain(**(GOOD | {name: value}))
@@ -435,8 +431,8 @@ def test_impossible_links_are_refused(name: str, value: Any, text: str) -> None:
     ],
 )
 @pytest.mark.parametrize('method', ['inverse_dynamics', 'forward_dynamics', 'reactions'])
-def test_impossible_arguments_are_refused(method: str, place: int, value: Any, text: str) -> None:
-    arguments: list[Any] = [np.zeros(3), np.zeros(3), np.zeros(3), None]
+def test_impossible_arguments_are_refused(method, place, value, text):
+    arguments = [np.zeros(3), np.zeros(3), np.zeros(3), None]
     arguments[place] = value
     with pytest.raises(InputError, match=text):
         getattr(EXCAVATOR, method)(*arguments)
@@ -444,7 +440,7 @@ def test_impossible_arguments_are_refused(method: str, place: int, value: Any, t
         EXCAVATOR.mass_matrix(np.zeros(4))
 
 
-def test_inertias_beyond_floating_point_are_told() -> None:
+def test_inertias_beyond_floating_point_are_told():
     chain = PlanarChain([1.0, 1.0], [1e-20, 1.0], [(1.0, 0.0)] * 2, [0.0, 0.0])
     with pytest.raises(LongreachError, match='not positive definite in floating point'):
         chain.forward_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))

@@ -1,10 +1,7 @@
 """Installed files are found by the environment alone."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +9,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import data_directory, open_text, share_directory
 
 
-def test_first_prefix_that_has_the_package_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_prefix_that_has_the_package_wins(tmp_path, monkeypatch):
     (tmp_path / 'a').mkdir()
     for name in ('b', 'c'):
         (tmp_path / name / 'share' / 'crane').mkdir(parents=True)
@@ -24,9 +19,7 @@ def test_first_prefix_that_has_the_package_wins(
 
 
 @pytest.mark.parametrize('value', [None, '', ':'])
-def test_no_environment_is_an_error_that_tells_what_to_do(
-    value: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_environment_is_an_error_that_tells_what_to_do(value, monkeypatch):
     if value is None:
         monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
     else:
@@ -37,9 +30,7 @@ def test_no_environment_is_an_error_that_tells_what_to_do(
 
 
 @pytest.mark.parametrize('place', ['arm/config', 'config'])
-def test_data_are_found_inside_a_package_or_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_data_are_found_inside_a_package_or_beside_it(tmp_path, monkeypatch, place):
     monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
     source = tmp_path / 'source'
     (source / 'arm').mkdir(parents=True)
@@ -54,17 +45,17 @@ def test_data_are_found_inside_a_package_or_beside_it(
     monkeypatch.delitem(sys.modules, 'arm')
 
 
-def test_a_package_without_data_or_unknown_is_named() -> None:
+def test_a_package_without_data_or_unknown_is_named():
     for package in ('longreach_dynamics', 'longreach_nowhere'):
         with pytest.raises(InputError, match=f'data of package {package} were not found'):
             data_directory(package)
 
 
-def test_a_missing_file_is_told_with_those_that_are_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_told_with_those_that_are_there(tmp_path):
     for name in ('task_c.yaml', 'task_b.yaml', 'notes.txt'):
         (tmp_path / name).touch()
 
-    def check(name: str, error: str) -> None:
+    def check(name, error):
         with pytest.raises(InputError, match=error), open_text(tmp_path / name):
             pass
 
@@ -76,7 +67,7 @@ def test_a_missing_file_is_told_with_those_that_are_there(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize('kind', [InputError, LongreachError])
-def test_a_long_name_in_an_error_is_shortened(kind: type[LongreachError]) -> None:
+def test_a_long_name_in_an_error_is_shortened(kind):
     text = str(kind(f'no joint {"x" * 1_000_000}, allowed: boom, stick'))
     assert len(text) < 2100
     assert text.startswith('no joint xxx')
@@ -85,7 +76,7 @@ def test_a_long_name_in_an_error_is_shortened(kind: type[LongreachError]) -> Non
     assert str(kind('y' * 2000)) == 'y' * 2000
 
 
-def test_a_pipe_without_a_writer_is_empty(tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_empty(tmp_path):
     os.mkfifo(tmp_path / 'pipe')
     with open_text(tmp_path / 'pipe') as stream:
         assert stream.read() == ''

@@ -1,9 +1,6 @@
 """Valve commands of scenarios."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -14,7 +11,7 @@ from longreach_dynamics.scenarios import ValveCommand, first_pose, spools_at
 COMMANDS = (ValveCommand(0.2, (0.5, -1.0)), ValveCommand(0.3, (0.0, 1.0)))
 
 
-def test_a_command_holds_until_the_next() -> None:
+def test_a_command_holds_until_the_next():
     closed = (0.0, 0.0)
     told = [spools_at(COMMANDS, time, 2) for time in (0.0, 0.199, 0.2, 0.299, 0.3, 9.0)]
     assert told == [closed, closed, (0.5, -1.0), (0.5, -1.0), (0.0, 1.0), (0.0, 1.0)]
@@ -23,8 +20,8 @@ def test_a_command_holds_until_the_next() -> None:
     assert spools_at((), 1.0, 2) == closed
 
 
-def test_the_first_pose_is_that_without_a_scenario() -> None:
-    machine: Any = SimpleNamespace(poses=(Pose('up', (0.0,)), Pose('down', (1.0,))))
+def test_the_first_pose_is_that_without_a_scenario():
+    machine = SimpleNamespace(poses=(Pose('up', (0.0,)), Pose('down', (1.0,))))
     assert first_pose(machine, 'boom') == 'up'
     with pytest.raises(InputError, match='poses of the boom file is empty'):
-        first_pose(SimpleNamespace(poses=()), 'boom')  # type: ignore[arg-type]
+        first_pose(SimpleNamespace(poses=()), 'boom')

@@ -5,8 +5,6 @@ One compiled right-hand side holds all problems, selected by its inputs, so that
 compiled once. It also counts its calls and remembers where it was called.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -32,7 +30,7 @@ SQUARE, NAN_ALWAYS, NAN_LATER, COUPLED, PENDULUM = range(6, 11)
 
 
 @njit
-def problem(t, x, u, p, dx):  # type: ignore[no-untyped-def]
+def problem(t, x, u, p, dx):
     """Write the derivative of problem u[0], parameter p; u[1] counts, u[2] is the last t."""
     u[1] += 1.0
     u[2] = t
@@ -80,18 +78,18 @@ class Outcome(NamedTuple):
 Run = Callable[..., Outcome]
 
 
-def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
+def runner(integrate):
     def run(
-        kind: int,
-        p: float,
-        state: list[float],
-        duration: float,
-        relative: float = 1e-10,
-        absolute: float = 1e-12,
-        first_step: float = 1e-2,
-        time: float = 0.0,
-        budget: int = EVALUATIONS,
-    ) -> Outcome:
+        kind,
+        p,
+        state,
+        duration,
+        relative=1e-10,
+        absolute=1e-12,
+        first_step=1e-2,
+        time=0.0,
+        budget=EVALUATIONS,
+    ):
         u = np.array([float(kind), 0.0, -math.inf])
         x, evaluations, step, status = integrate(
             time, duration, np.array(state), u, p, relative, absolute, first_step, budget
@@ -106,12 +104,12 @@ _nonstiff, _stiff = nonstiff_integrator(problem), stiff_integrator(problem)
 
 # Kept between runs, because compiling takes longer than all these tests.
 @kernel
-def nonstiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
+def nonstiff(time, duration, x, u, p, relative, absolute, step, budget):
     return _nonstiff(time, duration, x, u, p, relative, absolute, step, budget)
 
 
 @kernel
-def stiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
+def stiff(time, duration, x, u, p, relative, absolute, step, budget):
     return _stiff(time, duration, x, u, p, relative, absolute, step, budget)
 
 
@@ -119,12 +117,12 @@ NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
 both = pytest.mark.parametrize('run', [NONSTIFF, STIFF], ids=['nonstiff', 'stiff'])
 
 
-def test_nonstiff_is_exact_to_rounding_at_the_tightest_useful_tolerance() -> None:
+def test_nonstiff_is_exact_to_rounding_at_the_tightest_useful_tolerance():
     outcome = NONSTIFF(OSCILLATOR, 1.0, [1.0, 0.0], 2.0 * math.pi, 1e-14, 1e-15)
     assert outcome.state == pytest.approx([1.0, 0.0], abs=5e-14)
 
 
-def test_stiff_takes_steps_of_the_slow_motion_once_the_transient_is_over() -> None:
+def test_stiff_takes_steps_of_the_slow_motion_once_the_transient_is_over():
     outcome = STIFF(COUPLED, 1e6, [1.5, 0.5], 10.0, 1e-6, 1e-8, first_step=1e-6)
     # An explicit method is bound to 10 s * 1e6 1/s / 6 = 1.7e6 steps.
     assert outcome.status == Status.DONE
@@ -132,22 +130,22 @@ def test_stiff_takes_steps_of_the_slow_motion_once_the_transient_is_over() -> No
 
 
 @pytest.mark.parametrize('rate', [1e2, 1e5, 1e8])
-def test_prothero_robinson_stays_on_the_smooth_solution(rate: float) -> None:
+def test_prothero_robinson_stays_on_the_smooth_solution(rate):
     outcome = STIFF(PROTHERO_ROBINSON, rate, [1.0], 10.0, 1e-8, 1e-10)
     assert outcome.state[0] == pytest.approx(math.cos(10.0), abs=1e-7)
 
 
-def test_smooth_problem_costs_few_evaluations() -> None:
+def test_smooth_problem_costs_few_evaluations():
     # One period at 1e-10: DOP853 needs about a dozen steps of 12 evaluations.
     outcome = NONSTIFF(OSCILLATOR, 1.0, [1.0, 0.0], 2.0 * math.pi, 1e-10, 1e-10, first_step=0.1)
     assert outcome.evaluations < 300
 
 
-def test_van_der_pol_against_scipy() -> None:
-    def derivative(t: float, x: np.ndarray) -> list[float]:
+def test_van_der_pol_against_scipy():
+    def derivative(t, x):
         return [x[1], 1e3 * ((1.0 - x[0] * x[0]) * x[1]) - x[0]]
 
-    def jacobian(t: float, x: np.ndarray) -> list[list[float]]:
+    def jacobian(t, x):
         return [[0.0, 1.0], [-2e3 * x[0] * x[1] - 1.0, 1e3 * (1.0 - x[0] * x[0])]]
 
     duration = 900.0  # beyond the first jump, at about 807
@@ -163,7 +161,7 @@ def test_van_der_pol_against_scipy() -> None:
 
 @both
 @pytest.mark.parametrize('problem_kind', [OSCILLATOR, PENDULUM])
-def test_error_follows_the_tolerance(run: Run, problem_kind: int) -> None:
+def test_error_follows_the_tolerance(run, problem_kind):
     exact = NONSTIFF(problem_kind, 1.0, [1.0, 0.0], 7.0, 1e-14, 1e-15).state
     errors = []
     for tolerance in (1e-4, 1e-6, 1e-8, 1e-10):
@@ -174,7 +172,7 @@ def test_error_follows_the_tolerance(run: Run, problem_kind: int) -> None:
     assert errors == sorted(errors, reverse=True)
 
 
-def huge_steps(run: Run, kind: int, p: float, start: float, step: float, count: int = 1) -> float:
+def huge_steps(run, kind, p, start, step, count=1):
     """Return x after steps of one size, which a huge tolerance accepts as they are."""
     x = start
     for index in range(count):
@@ -182,7 +180,7 @@ def huge_steps(run: Run, kind: int, p: float, start: float, step: float, count: 
     return x
 
 
-def test_order_eight_of_the_nonstiff_formula() -> None:
+def test_order_eight_of_the_nonstiff_formula():
     exact = math.exp(math.sin(2.0))
     errors = [abs(huge_steps(NONSTIFF, GROWTH, 0.0, 1.0, 2.0 / n, n) - exact) for n in (2, 4, 8)]
     orders = [math.log2(errors[i] / errors[i + 1]) for i in range(2)]
@@ -190,14 +188,14 @@ def test_order_eight_of_the_nonstiff_formula() -> None:
 
 
 @pytest.mark.parametrize(('run', 'degree'), [(NONSTIFF, 7), (STIFF, 4)])
-def test_one_step_integrates_polynomials_up_to_the_order(run: Run, degree: int) -> None:
+def test_one_step_integrates_polynomials_up_to_the_order(run, degree):
     for power in range(degree + 1):
         assert huge_steps(run, POWER, float(power), 0.0, 1.0) == pytest.approx(1.0, abs=1e-13)
     assert abs(huge_steps(run, POWER, degree + 1.0, 0.0, 1.0) - 1.0) > 1e-6
 
 
 @pytest.mark.parametrize('z', [-0.1, -1.0, -10.0, -1e3, -1e6])
-def test_one_stiff_step_is_the_stability_function_of_radau_iia(z: float) -> None:
+def test_one_stiff_step_is_the_stability_function_of_radau_iia(z):
     # The (2, 3) Pade approximation of exp: Hairer & Wanner II, section IV.3, table 3.1.
     expected = (1 + 2 * z / 5 + z**2 / 20) / (1 - 3 * z / 5 + 3 * z**2 / 20 - z**3 / 60)
     # The Jacobian by differences is good to about 1e-8.
@@ -206,7 +204,7 @@ def test_one_stiff_step_is_the_stability_function_of_radau_iia(z: float) -> None
 
 
 @both
-def test_ends_on_the_end_of_the_interval(run: Run) -> None:
+def test_ends_on_the_end_of_the_interval(run):
     # To the last bit, for lengths that are no multiples of the steps.
     random = np.random.default_rng(2)
     for duration in random.uniform(0.01, 3.0, 300):
@@ -218,9 +216,7 @@ def test_ends_on_the_end_of_the_interval(run: Run) -> None:
 
 @both
 @pytest.mark.parametrize('factor', [6.0, 8.0])
-def test_a_step_that_misses_the_end_by_rounding_is_followed_by_a_last_one(
-    run: Run, factor: float
-) -> None:
+def test_a_step_that_misses_the_end_by_rounding_is_followed_by_a_last_one(run, factor):
     # Without an error steps grow by a factor: the first three together are the interval.
     for duration in np.arange(1, 300) / 100.0:
         step = duration / (1.0 + factor + factor**2)
@@ -229,13 +225,13 @@ def test_a_step_that_misses_the_end_by_rounding_is_followed_by_a_last_one(
 
 
 @both
-def test_a_step_that_is_no_number_is_a_status(run: Run) -> None:
+def test_a_step_that_is_no_number_is_a_status(run):
     outcome = run(DECAY, 1.0, [1.0], 1.0, first_step=math.nan)
     assert outcome.status == Status.STEP_TOO_SMALL
 
 
 @both
-def test_pieces_equal_the_whole(run: Run) -> None:
+def test_pieces_equal_the_whole(run):
     whole = run(PENDULUM, 9.0, [1.0, 0.5], 2.0, 1e-12, 1e-13).state
     x, step = [1.0, 0.5], 1e-2
     for index in range(7):
@@ -245,14 +241,14 @@ def test_pieces_equal_the_whole(run: Run) -> None:
 
 
 @both
-def test_counts_its_evaluations(run: Run) -> None:
+def test_counts_its_evaluations(run):
     for kind, p in ((OSCILLATOR, 2.0), (VAN_DER_POL, 20.0)):
         outcome = run(kind, p, [2.0, 0.0], 3.0, 1e-7, 1e-7, first_step=1.0)
         assert outcome.evaluations == outcome.calls
 
 
 @both
-def test_infinite_solution_is_a_status(run: Run) -> None:
+def test_infinite_solution_is_a_status(run):
     # x' = x^2 from 1 has its pole at t = 1.
     outcome = run(SQUARE, 0.0, [1.0], 2.0)
     assert outcome.status in (Status.STEP_TOO_SMALL, Status.NOT_FINITE)
@@ -260,13 +256,13 @@ def test_infinite_solution_is_a_status(run: Run) -> None:
 
 @both
 @pytest.mark.parametrize('kind', [NAN_ALWAYS, NAN_LATER])
-def test_nan_is_a_status(run: Run, kind: int) -> None:
+def test_nan_is_a_status(run, kind):
     outcome = run(kind, 0.0, [0.0], 2.0)
     assert outcome.status == Status.NOT_FINITE
     assert np.all(np.isfinite(outcome.state))
 
 
-def test_a_stiff_problem_ends_when_the_budget_is_spent() -> None:
+def test_a_stiff_problem_ends_when_the_budget_is_spent():
     # DOP853 is bound to steps of 6e-9 s: 1.6e8 of them.
     outcome = NONSTIFF(COUPLED, 1e9, [1.5, 0.5], 1.0, 1e-6, 1e-8)
     assert outcome.status == Status.BUDGET_SPENT
@@ -274,7 +270,7 @@ def test_a_stiff_problem_ends_when_the_budget_is_spent() -> None:
 
 
 @both
-def test_a_budget_ends_with_the_state_reached(run: Run) -> None:
+def test_a_budget_ends_with_the_state_reached(run):
     whole = run(POWER, 0.0, [0.0], 1.0, first_step=1e-6)
     part = run(POWER, 0.0, [0.0], 1.0, first_step=1e-6, budget=whole.evaluations // 2)
     assert part.status == Status.BUDGET_SPENT
@@ -292,7 +288,7 @@ def test_a_budget_ends_with_the_state_reached(run: Run) -> None:
         (Status.BUDGET_SPENT, 'needs more evaluations'),
     ],
 )
-def test_raise_for_tells_where_and_what(status: Status, what: str) -> None:
+def test_raise_for_tells_where_and_what(status, what):
     with pytest.raises(IntegrationError, match=rf't = 2\.5 s: .*{what}.*\[1\.0, 2\.0\]') as error:
         raise_for(int(status), 2.5, np.array([1.0, 2.0]))
     assert isinstance(error.value, LongreachError)

@@ -1,10 +1,7 @@
 """Tables of numbers in CSV files: what is read, and what is refused with file and line."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from longreach_dynamics.tables import read_table
 PLAIN = 'time,force\n0,1.5\n0.5,-2e3\n2,+7\n'
 
 
-def write(tmp_path: Path, text: str) -> Path:
+def write(tmp_path, text):
     file = tmp_path / 'table.csv'
     file.write_text(text, encoding='utf-8')
     return file
@@ -37,7 +34,7 @@ def write(tmp_path: Path, text: str) -> Path:
         PLAIN.replace('1.5', '"1.5"').replace('force', '"force"'),
     ],
 )
-def test_ways_to_write_one_table(tmp_path: Path, text: str) -> None:
+def test_ways_to_write_one_table(tmp_path, text):
     table = read_table(write(tmp_path, text))
     assert list(table) == ['time', 'force']
     assert table['time'].tolist() == [0.0, 0.5, 2.0]
@@ -46,7 +43,7 @@ def test_ways_to_write_one_table(tmp_path: Path, text: str) -> None:
     assert table['force'].flags['C_CONTIGUOUS']
 
 
-def test_numbers_survive_a_file(tmp_path: Path) -> None:
+def test_numbers_survive_a_file(tmp_path):
     random = np.random.default_rng(1)
     numbers = random.normal(size=(50, 4)) * 10.0 ** random.integers(-300, 300, (50, 4))
     lines = [','.join(map(repr, row)) for row in numbers.tolist()]
@@ -55,7 +52,7 @@ def test_numbers_survive_a_file(tmp_path: Path) -> None:
     assert np.array_equal(table.stack(['d', 'a']), numbers[:, [3, 0]])
 
 
-def test_time_may_have_another_name_or_none(tmp_path: Path) -> None:
+def test_time_may_have_another_name_or_none(tmp_path):
     file = write(tmp_path, 't,x\n2,1\n1,1\n')
     assert read_table(file, time=None)['t'].tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match=r'table\.csv:3: t = 1, allowed: above 2'):
@@ -88,20 +85,20 @@ def test_time_may_have_another_name_or_none(tmp_path: Path) -> None:
         ('time,x\n# a\n\n0,1\n0,2\n', 'table.csv:5: time = 0, allowed: above 0 of the row before'),
     ],
 )
-def test_refusals(tmp_path: Path, text: str, message: str) -> None:
+def test_refusals(tmp_path, text, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         read_table(write(tmp_path, text))
     assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('text', ['time,x\n0,"1\n1"\n2,3\n', '"time,x\n0,1\n'])
-def test_quotes_that_do_not_close(tmp_path: Path, text: str) -> None:
+def test_quotes_that_do_not_close(tmp_path, text):
     # Lines that run into each other would give a number that nobody wrote.
     with pytest.raises(InputError, match=r'table\.csv: a quotation mark is not closed on its l'):
         read_table(write(tmp_path, text))
 
 
-def test_a_large_table_takes_little_more_memory_than_its_numbers(tmp_path: Path) -> None:
+def test_a_large_table_takes_little_more_memory_than_its_numbers(tmp_path):
     rows = 30_000
     text = ''.join(f'{k},{k / 7!r},{k / 11!r},{k / 13!r}\n' for k in range(rows))
     file = write(tmp_path, 'time,a,b,c\n' + text)
@@ -122,12 +119,12 @@ def test_a_large_table_takes_little_more_memory_than_its_numbers(tmp_path: Path)
     ],
     ids=['line', 'cell'],
 )
-def test_lines_and_cells_beyond_measure(tmp_path: Path, text: str, message: str) -> None:
+def test_lines_and_cells_beyond_measure(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         read_table(write(tmp_path, text))
 
 
-def test_columns_of_interest_and_gaps(tmp_path: Path) -> None:
+def test_columns_of_interest_and_gaps(tmp_path):
     file = tmp_path / 'a.csv'
     file.write_text('time,a,text,b\n0,1,x,\n1,NaN,"y",4\n')
     table = read_table(file, columns=('a', 'b', 'c'), gaps=True)

@@ -1,7 +1,5 @@
 """Rates of joints for a velocity of the tip; the rest is tested with the machines."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,7 +10,7 @@ from longreach_dynamics.teleoperation import tip_rates
 LENGTHS, OFFSET = (4.0, 3.0), 0.35
 
 
-def place(q: np.ndarray) -> np.ndarray:
+def place(q):
     """Return distance from the axis of the swing, way around it at its radius, height."""
     swing, boom, arm = q
     reach = 4.0 * math.cos(boom) + 3.0 * math.cos(boom + arm)
@@ -20,7 +18,7 @@ def place(q: np.ndarray) -> np.ndarray:
     return np.array([OFFSET + reach, swing, height])
 
 
-def test_the_tip_moves_as_it_is_told() -> None:
+def test_the_tip_moves_as_it_is_told():
     random = np.random.default_rng(2)
     for _ in range(50):
         q = random.uniform((-3.0, -0.5, -2.4), (3.0, 1.0, -0.3))
@@ -33,7 +31,7 @@ def test_the_tip_moves_as_it_is_told() -> None:
         np.testing.assert_allclose(moved * (1.0, radius, 1.0), tip, atol=1e-8)
 
 
-def test_near_the_end_of_the_reach_rates_stay_bounded() -> None:
+def test_near_the_end_of_the_reach_rates_stay_bounded():
     found = [
         np.abs(tip_rates(LENGTHS, OFFSET, (0.2, arm), (1.0, 0.0, 0.0))).max()
         for arm in np.linspace(-0.5, 0.0, 200)
@@ -44,6 +42,6 @@ def test_near_the_end_of_the_reach_rates_stay_bounded() -> None:
 
 
 @pytest.mark.parametrize('boom', [1.45, 1.55])
-def test_above_the_axis_the_swing_does_not_race(boom: float) -> None:
+def test_above_the_axis_the_swing_does_not_race(boom):
     rates = tip_rates(LENGTHS, OFFSET, (boom, -0.1), (0.0, 1.0, 0.0))
     assert 0.0 < rates[0] <= 1.0

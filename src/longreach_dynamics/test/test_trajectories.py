@@ -1,9 +1,6 @@
 """Trajectories: rest in their waypoints, least jerk between them, and what is refused."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +12,12 @@ from longreach_dynamics.trajectory_following import TrajectoryFollower
 
 
 @pytest.fixture(scope='module')
-def trajectory() -> Trajectory:
+def trajectory():
     angles = np.radians([[10.0, 5.0], [40.0, 5.0], [-20.0, 8.0]])
     return Trajectory(np.array([1.0, 5.0, 8.0]), angles)
 
 
-def test_a_trajectory_rests_in_its_waypoints(trajectory: Trajectory) -> None:
+def test_a_trajectory_rests_in_its_waypoints(trajectory):
     for time, index in ((-3.0, 0), (0.0, 0), (1.0, 0), (5.0, 1), (8.0, 2), (8.001, 2), (1e6, 2)):
         reference = trajectory.at(time)
         np.testing.assert_array_equal(reference.angles, trajectory.angles[index])
@@ -28,7 +25,7 @@ def test_a_trajectory_rests_in_its_waypoints(trajectory: Trajectory) -> None:
     assert trajectory.duration == 8.0
 
 
-def test_rates_are_the_derivative_of_angles(trajectory: Trajectory) -> None:
+def test_rates_are_the_derivative_of_angles(trajectory):
     d = 1e-5
     for time in np.linspace(0.5, 8.5, 161):
         before, here, after = (trajectory.at(time + k * d) for k in (-1, 0, 1))
@@ -36,9 +33,7 @@ def test_rates_are_the_derivative_of_angles(trajectory: Trajectory) -> None:
         np.testing.assert_allclose(here.rates, slope, rtol=0.0, atol=1e-8)
 
 
-def test_rates_and_accelerations_are_continuous_and_jerk_is_the_least(
-    trajectory: Trajectory,
-) -> None:
+def test_rates_and_accelerations_are_continuous_and_jerk_is_the_least(trajectory):
     d = 1e-3
     times = np.arange(0.0, 9.0, d) + d / 2.0
     rates = np.array([trajectory.at(time).rates for time in times])
@@ -51,7 +46,7 @@ def test_rates_and_accelerations_are_continuous_and_jerk_is_the_least(
     assert np.sum(jerk[:, 0] ** 2) * d == pytest.approx(least, rel=2e-3)
 
 
-def test_waypoints_in_degrees() -> None:
+def test_waypoints_in_degrees():
     made = Trajectory.of([Waypoint(0.0, (70.0, -50.0)), Waypoint(4.0, (60.0, -40.0))])
     np.testing.assert_allclose(made.at(2.0).angles, np.radians([65.0, -45.0]), rtol=1e-15)
     single = Trajectory.of([Waypoint(3.0, (70.0, -50.0))])
@@ -72,12 +67,12 @@ def test_waypoints_in_degrees() -> None:
         ([0.0, 1.0], [[1.0, 2.0], [2.0, -math.inf]], 'waypoint 1 .* angle -inf'),
     ],
 )
-def test_bad_trajectories(times: Any, angles: Any, text: str) -> None:
+def test_bad_trajectories(times, angles, text):
     with pytest.raises(InputError, match=text):
         Trajectory(times, angles)
 
 
-def test_waypoints_that_are_none_are_refused() -> None:
+def test_waypoints_that_are_none_are_refused():
     with pytest.raises(InputError, match=r'\[2, 4\] angles'):
         Trajectory.of([Waypoint(0.0, (1.0, 2.0, 3.0, 4.0)), Waypoint(1.0, (1.0, 2.0))])
     with pytest.raises(InputError, match='allowed'):
@@ -87,20 +82,20 @@ def test_waypoints_that_are_none_are_refused() -> None:
 class TwoJoints:
     """A machine that counts how often its joint angles are looked at one by one."""
 
-    def __init__(self, limits: Any = ((-1.0, 1.0), (0.0, 2.0))) -> None:
+    def __init__(self, limits=((-1.0, 1.0), (0.0, 2.0))):
         self.limits, self.looks = np.array(limits), 0
 
-    def joint_limits(self) -> np.ndarray:
+    def joint_limits(self):
         return self.limits
 
-    def check_pose(self, angles: np.ndarray) -> None:
+    def check_pose(self, angles):
         self.looks += 1
         low, high = self.joint_limits().T
         if len(angles) != 2 or not np.all((angles >= low - 1e-9) & (angles <= high + 1e-9)):
             raise InputError(f'angles = {angles.tolist()}, allowed: within the limits')
 
 
-def test_long_trajectories_are_checked_at_once() -> None:
+def test_long_trajectories_are_checked_at_once():
     machine, random = TwoJoints(), np.random.default_rng(4)
     angles = random.uniform([-1.0, 0.0], [1.0, 2.0], (100_000, 2))
     trajectory = Trajectory(np.arange(100_000) * 0.01, angles)
@@ -112,7 +107,7 @@ def test_long_trajectories_are_checked_at_once() -> None:
     assert machine.looks == 1
 
 
-def test_peaks() -> None:
+def test_peaks():
     trajectory = Trajectory(
         np.array([0.0, 2.0, 3.0]), np.array([[0.0, 1.0], [3.0, 1.0], [2.0, 1.0]])
     )
@@ -131,7 +126,7 @@ ANGLES = np.array([[0.0, 1.0], [0.4, 0.8], [0.5, 0.9], [0.2, 0.9]])
 RATES = np.array([[0.0, 0.1], [0.3, 0.0], [0.1, -0.2], [0.0, 0.0]])
 
 
-def test_it_is_the_hermite_spline() -> None:
+def test_it_is_the_hermite_spline():
     trajectory = CubicTrajectory(TIMES, ANGLES, RATES)
     spline = CubicHermiteSpline(TIMES, ANGLES, RATES)
     for time in np.linspace(1.0, 4.999, 97):
@@ -147,7 +142,7 @@ def test_it_is_the_hermite_spline() -> None:
     np.testing.assert_allclose(trajectory.peak_accelerations(), np.abs(ends).max(axis=0))
 
 
-def test_before_and_after_the_joints_rest() -> None:
+def test_before_and_after_the_joints_rest():
     trajectory = CubicTrajectory(TIMES, ANGLES, RATES)
     for time, row in ((0.0, 0), (5.0, -1), (99.0, -1)):
         reference = trajectory.at(time)
@@ -157,7 +152,7 @@ def test_before_and_after_the_joints_rest() -> None:
         trajectory.at(math.nan)
 
 
-def test_turning_points_between_waypoints_count() -> None:
+def test_turning_points_between_waypoints_count():
     angles = np.array([[0.0, 0.0], [0.0, 0.0]])
     rates = np.array([[1.0, 0.0], [0.0, 0.0]])
     trajectory = CubicTrajectory([0.0, 1.0], angles, rates)
@@ -168,7 +163,7 @@ def test_turning_points_between_waypoints_count() -> None:
     with pytest.raises(InputError, match='within the limits'):
         CubicTrajectory([0.0], [[3.0, 0.0]], [[0.0, 0.0]]).check_with(TwoJoints([[-2.0, 2.0]] * 2))
     # Joints that move already turn within the limits, too.
-    follower: Any = TrajectoryFollower()
+    follower = TrajectoryFollower()
     follower.machine = TwoJoints([[-2.0, 0.2]] * 2)
     begun = follower._begun(trajectory, 0.0, np.array([1.0, 2.0]))
     most = np.max([begun.at(time).angles for time in np.linspace(0.0, 1.0, 301)], axis=0)
@@ -183,6 +178,6 @@ def test_turning_points_between_waypoints_count() -> None:
         (RATES + 0.1, 'the joints rest there'),
     ],
 )
-def test_rates_that_cannot_be(rates: np.ndarray, error: str) -> None:
+def test_rates_that_cannot_be(rates, error):
     with pytest.raises(InputError, match=error):
         CubicTrajectory(TIMES, ANGLES, rates)

@@ -1,7 +1,5 @@
 """Whether a machine follows a trajectory within tolerances."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,20 +13,20 @@ JOINTS = ('first', 'second')
 THERE = np.array([1.0, 0.5])
 
 
-def goal(path: float = 0.1, end: float = 0.01, time: float = 2.0) -> Goal:
+def goal(path=0.1, end=0.01, time=2.0):
     """Return a goal from 0 at 10 s to THERE at 12 s."""
     trajectory = Trajectory([10.0, 12.0], [[0.0, 0.0], THERE])
     return Goal(JOINTS, trajectory, Tolerances(np.full(2, path), np.full(2, end), time))
 
 
-def judged(goal: Goal, time: float, angles: np.ndarray) -> tuple[Outcome, str]:
+def judged(goal, time, angles):
     """Return result and text of a goal that is no longer active."""
     verdict = goal.judge(time, angles)
     assert verdict is not None
     return verdict.outcome, verdict.text
 
 
-def test_on_the_way_the_path_counts() -> None:
+def test_on_the_way_the_path_counts():
     middle = goal().trajectory.at(11.0).angles
     assert goal().judge(11.0, middle + 0.099) is None
     text = 'second is off the path by 11.46 deg, allowed: 5.73 deg'
@@ -40,7 +38,7 @@ def test_on_the_way_the_path_counts() -> None:
     assert judged(goal(), 14.01, THERE - behind) == judged(goal(), 14.01, THERE + behind)
 
 
-def test_after_the_end_the_goal_counts() -> None:
+def test_after_the_end_the_goal_counts():
     assert goal().judge(12.0, THERE + 0.05) is None
     assert goal().judge(14.0, THERE + 0.05) is None
     found = judged(goal(), 13.0, THERE + 0.009)
@@ -51,7 +49,7 @@ def test_after_the_end_the_goal_counts() -> None:
 
 
 @pytest.mark.parametrize('tolerance', [0.1, math.inf])
-def test_an_angle_that_is_no_number_is_within_no_tolerance(tolerance: float) -> None:
+def test_an_angle_that_is_no_number_is_within_no_tolerance(tolerance):
     lost, one = np.array([math.nan, 0.5]), goal(path=tolerance, end=tolerance)
     assert one.judge(13.0, lost) is None
     for time, violated, name in (
@@ -63,7 +61,7 @@ def test_an_angle_that_is_no_number_is_within_no_tolerance(tolerance: float) -> 
         assert text.startswith(f'first is off the {name} by nan deg')
 
 
-def test_tolerances_by_name() -> None:
+def test_tolerances_by_name():
     given = [('second', 0.2), ('first', 0.0)]
     np.testing.assert_array_equal(positions_of(given, JOINTS, 0.5, 'path_tolerance'), [0.5, 0.2])
     erased = positions_of([('first', -1.0)], JOINTS, 0.5, 'path_tolerance')

@@ -1,10 +1,7 @@
 """Robot descriptions, as a reader of their text finds them."""
 
-from __future__ import annotations
-
 import math
 import xml.etree.ElementTree as ElementTree
-from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
@@ -61,22 +58,22 @@ WHOLE = """<?xml version="1.0"?>
 
 
 @pytest.fixture
-def root() -> Element:
+def root():
     return new_robot('crane', ['steel'])
 
 
-def reread(root: Element, path: str) -> Element:
+def reread(root, path):
     """Return an element of the text that is made of a robot."""
     found = ElementTree.fromstring(document(root, 'Made for a test.')).find(path)
     assert found is not None, path
     return found
 
 
-def read(root: Element, path: str, name: str) -> list[float]:
+def read(root, path, name):
     return [float(word) for word in reread(root, path).attrib[name].split()]
 
 
-def turned(rpy: list[float]) -> np.ndarray:
+def turned(rpy):
     """Return the rotation that URDF means by roll, pitch, yaw: about fixed x, then y, then z."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     about_x = np.array([[1.0, 0.0, 0.0], [0.0, cr, -sr], [0.0, sr, cr]])
@@ -85,7 +82,7 @@ def turned(rpy: list[float]) -> np.ndarray:
     return about_z @ about_y @ about_x
 
 
-def test_the_whole_text(root: Element) -> None:
+def test_the_whole_text(root):
     add_link(root, 'base')
     add_box(add_link(root, 'arm'), 'steel', (1.0, 0.2, 0.1), (0.5, 0.0, 0.0))
     limit = Limit(lower=-1.0, upper=1.5, effort=10.0, velocity=1.0 / 3.0)
@@ -108,18 +105,18 @@ def test_the_whole_text(root: Element) -> None:
         ((np.float64(0.1) + np.float64(0.2), 3), '0.3 3'),
     ],
 )
-def test_numbers_are_written_to_twelve_digits(values: tuple[float, ...], text: str) -> None:
+def test_numbers_are_written_to_twelve_digits(values, text):
     assert numbers(*values) == text
 
 
 @pytest.mark.parametrize('value', [math.nan, -math.inf])
-def test_numbers_that_no_reader_knows_are_refused(value: float) -> None:
+def test_numbers_that_no_reader_knows_are_refused(value):
     text = r'a number of the robot description = -?(nan|inf), allowed: finite; correct the machine'
     with pytest.raises(InputError, match=text):
         numbers(0.0, value)
 
 
-def test_a_tube_reaches_along_x_from_begin_to_end(root: Element) -> None:
+def test_a_tube_reaches_along_x_from_begin_to_end(root):
     add_tube(add_link(root, 'rod'), 'steel', 0.25, -1.5, 0.5, side=0.75)
     sizes = reread(root, 'link/visual/geometry/cylinder').attrib
     assert sizes == {'radius': '0.25', 'length': '2'}
@@ -141,7 +138,7 @@ CYLINDER = Cylinder(
 )  # fmt: skip
 
 
-def test_a_piston_slides_from_retracted_to_its_stroke(root: Element) -> None:
+def test_a_piston_slides_from_retracted_to_its_stroke(root):
     add_piston(root, 'lift', OIL, CYLINDER, 2.0, (-0.3, 0.3))
     joint = reread(root, 'joint')
     assert joint.attrib == {'name': 'lift', 'type': 'prismatic'}
@@ -157,7 +154,7 @@ def test_a_piston_slides_from_retracted_to_its_stroke(root: Element) -> None:
             assert sides == [-0.3, 0.3]
 
 
-def test_the_strength_of_a_cylinder_is_that_of_its_supply() -> None:
+def test_the_strength_of_a_cylinder_is_that_of_its_supply():
     force, speed = cylinder_strength(OIL, CYLINDER)
     assert force == pytest.approx(200e5 * math.pi * 0.01)
     # 0.6 sqrt(2 / 800 * 200e5) m/s through 1 cm^2 to the head side; half of it to the rod side,
@@ -166,11 +163,11 @@ def test_the_strength_of_a_cylinder_is_that_of_its_supply() -> None:
     assert speed == pytest.approx(max(flow / (0.01 * math.pi), 0.5 * flow / (0.0075 * math.pi)))
 
 
-def test_inertia_of_a_box() -> None:
+def test_inertia_of_a_box():
     assert box_inertia(12.0, (1.0, 2.0, 3.0)) == pytest.approx((13.0, 10.0, 5.0))
 
 
-def test_links_have_the_prefix_and_joints_do_not(root: Element) -> None:
+def test_links_have_the_prefix_and_joints_do_not(root):
     add_link(root, 'base')
     add_link(root, 'arm')
     add_joint(root, 'arm_joint', 'fixed', 'base', 'arm')
@@ -182,7 +179,7 @@ def test_links_have_the_prefix_and_joints_do_not(root: Element) -> None:
     assert [end.attrib['link'] for end in joint.findall('*[@link]')] == ['north/base', 'north/arm']
 
 
-def test_two_links_of_one_name_are_refused(root: Element) -> None:
+def test_two_links_of_one_name_are_refused(root):
     add_link(root, 'arm')
     add_link(root, 'arm')
     with pytest.raises(InputError, match="two links named 'arm', allowed: one; rename parts"):

@@ -1,9 +1,6 @@
 """Choice of inputs and outputs of linear models, and what has no derivative."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ SUM = SmoothModel(
 )
 
 
-def test_repeated_inputs_and_outputs_are_refused() -> None:
+def test_repeated_inputs_and_outputs_are_refused():
     np.testing.assert_allclose(linearize(SUM, ['b', 'a']).D, [[0.0, 1.0], [1.0, 0.0]])
     with pytest.raises(InputError, match='inputs = a, b, a, allowed: each of them once'):
         linearize(SUM, ['a', 'b', 'a'])
@@ -42,7 +39,7 @@ def test_repeated_inputs_and_outputs_are_refused() -> None:
         (lambda a: 3.0 * a + 1e-9 * (a > 0.0), 3.0, ''),
     ],
 )
-def test_what_jumps_has_no_derivative(shown, slope, text, tmp_path: Path) -> None:
+def test_what_jumps_has_no_derivative(shown, slope, text, tmp_path):
     model = SmoothModel(
         SIGNALS[:1],
         SIGNALS[:1],

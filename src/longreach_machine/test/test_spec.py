@@ -1,7 +1,5 @@
 """Declarations: installed scenarios by their names, panels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,7 @@ class Crane(MachineSpec):
 
 
 @pytest.fixture(autouse=True)
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(tmp_path, monkeypatch):
     directory = tmp_path / 'config' / 'scenarios'
     directory.mkdir(parents=True)
     for name in ('boom_wave', 'boom_hold', 'task_b'):
@@ -31,7 +29,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def test_names_stand_for_installed_files(installed: Path) -> None:
+def test_names_stand_for_installed_files(installed):
     for name in ('wave', 'boom_wave'):
         found = Boom().find_scenario(name)
         assert found == installed / 'boom_wave.yaml'
@@ -40,19 +38,19 @@ def test_names_stand_for_installed_files(installed: Path) -> None:
     assert Crane().find_scenario('task_b') == installed / 'task_b.yaml'
 
 
-def test_files_stay_what_they_are(tmp_path: Path) -> None:
+def test_files_stay_what_they_are(tmp_path):
     (tmp_path / 'wave').touch()
     for name in ('wave', 'none.yaml', 'config/none', '/none'):
         assert Boom().find_scenario(name) == Path(name)
 
 
-def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+def test_an_unknown_name_is_refused_with_those_there_are():
     error = r'^scenario foo is unknown, allowed: hold, wave, or a file such as my\.yaml$'
     with pytest.raises(InputError, match=error):
         Boom().find_scenario('foo')
 
 
-def test_a_misspelt_curve_is_refused() -> None:
+def test_a_misspelt_curve_is_refused():
     columns = Columns((Column('time', 's'), *each('q_*', 'ab', 'rad', 'angle')))
     check_curves(
         [Panel('angle', [Curve('q_*'), Curve('q_a'), Curve('z', optional=True)])], columns
@@ -61,21 +59,20 @@ def test_a_misspelt_curve_is_refused() -> None:
         check_curves([Panel('angle', [Curve('p_a')])], columns)
 
 
-def test_curves_of_a_panel_have_one_unit() -> None:
+def test_curves_of_a_panel_have_one_unit():
     columns = [Column('a', 'rad'), Column('b', 'rad'), Column('c', 'Pa')]
     assert len(curves_of(Panel('', [Curve('a'), Curve('b')]), columns)) == 2
     with pytest.raises(InputError, match="panel 'all' has curves in 'rad', 'Pa', allowed: one"):
         curves_of(Panel('all', [Curve('a'), Curve('c')]), columns)
 
 
-def test_names_of_an_fmu_have_no_dots_and_are_not_alike() -> None:
+def test_names_of_an_fmu_have_no_dots_and_are_not_alike():
     cosimulation = pytest.importorskip('longreach_machine.cosimulation')
 
-    def names(*joints: str) -> list[str]:
+    def names(*joints):
         values = (0.0,) * len(joints)
         sample = JointSample(joints, values, values, values)
-        found: list[str] = cosimulation.names_of([Signal('spool_a.1', '1')], sample)
-        return found
+        return cosimulation.names_of([Signal('spool_a.1', '1')], sample)
 
     assert names('a.1') == ['spool_a_1', 'a_1_position', 'a_1_velocity', 'a_1_effort']
     with pytest.raises(InputError, match='the name a_1_position twice'):

@@ -1,9 +1,6 @@
 """The clock for time-outs: pause, dead simulation, and the wall."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builtin_interfaces.msg import Time
@@ -18,18 +15,18 @@ from longreach_node.testing import bench
 
 
 @pytest.fixture
-def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+def wall(monkeypatch):
     wall = Wall()
     monkeypatch.setattr(clock, 'time', wall)
     return wall
 
 
-def say(b: Any, publisher: Any, living: LivingClock, seconds: int) -> None:
+def say(b, publisher, living, seconds):
     publisher.publish(Clock(clock=Time(sec=seconds)))
     b.until(lambda: living._simulated == seconds, 'time on /clock')
 
 
-def test_a_pause_is_no_silence(wall: Wall) -> None:
+def test_a_pause_is_no_silence(wall):
     with bench('-p', 'toy:use_sim_time:=true') as b:
         living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
         publisher = b.publisher(Clock, '/clock', qos.CLOCK)
@@ -46,9 +43,7 @@ def test_a_pause_is_no_silence(wall: Wall) -> None:
         assert living.now() == 8.0
 
 
-def test_a_time_before_zero_is_ignored_with_one_warning(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_time_before_zero_is_ignored_with_one_warning(monkeypatch, capfd):
     monkeypatch.setattr(TimeSource, 'clock_callback', TimeSource.clock_callback)
     ignore_times_before_zero()
     with bench('-p', 'toy:use_sim_time:=true') as b:
@@ -64,7 +59,7 @@ def test_a_time_before_zero_is_ignored_with_one_warning(
     assert capfd.readouterr().err.count('on /clock ignored, allowed: 0 s or later') == 1
 
 
-def test_a_dead_simulation_does_not_stop_time(wall: Wall) -> None:
+def test_a_dead_simulation_does_not_stop_time(wall):
     with bench('-p', 'toy:use_sim_time:=true') as b:
         living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
         # It never began.
@@ -82,7 +77,7 @@ def test_a_dead_simulation_does_not_stop_time(wall: Wall) -> None:
         assert living.now() == 1.0
 
 
-def test_no_timer_of_a_node_follows_simulation_time() -> None:
+def test_no_timer_of_a_node_follows_simulation_time():
     # It would stand still with use_sim_time and nobody who publishes /clock.
     files = Path(__file__).parents[2].glob('longreach_*/longreach_*/**/*.py')
     lines = [line for file in files for line in file.read_text().splitlines()]

@@ -1,8 +1,5 @@
 """What all nodes that answer samples do; their samples are in test_samples."""
 
-from __future__ import annotations
-
-import pytest
 from sensor_msgs.msg import JointState
 from simulation_rig import Wall
 
@@ -16,28 +13,26 @@ class Listener(CycleNode):
 
     hydraulics = False
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__('listener')
         self.listen('listener', 0.01, lockstep=False)
 
-    def run_cycle(self, stamp: int, joints: JointState, hydraulics: None) -> None:
+    def run_cycle(self, stamp, joints, hydraulics):
         return None
 
-    def state_text(self) -> str:
+    def state_text(self):
         return 'listening'
 
 
-def test_each_silence_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_each_silence_is_said_once(monkeypatch, capfd):
     wall = Wall()
     monkeypatch.setattr(cycle_node, 'time', wall)
     with bench() as b:
         node = b.add(Listener)
         capfd.readouterr()
-        said: list[str] = []
+        said = []
 
-        def after(seconds: float) -> str:
+        def after(seconds):
             wall.seconds += seconds
             node._watch()
             said.append(''.join(capfd.readouterr()))
@@ -56,16 +51,14 @@ def test_each_silence_is_said_once(
         assert '/joint_states again, after 5.1 s of silence' in after(0.0)
 
 
-def test_a_warning_does_not_hide_another(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_does_not_hide_another(monkeypatch, capfd):
     wall = Wall()
     monkeypatch.setattr(diagnostics, 'time', wall)
     with bench() as b:
         node = b.add(Listener)
         capfd.readouterr()
 
-        def said(*texts: str) -> str:
+        def said(*texts):
             for text in texts:
                 node.warn(text)
             return ''.join(capfd.readouterr())

@@ -1,7 +1,5 @@
 """A node's process: how it ends, whenever it is told to, and with what exit code."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -64,7 +62,7 @@ node_entry('toy:Toy')()
 """
 
 
-def process(directory: Path, program: str, *words: str) -> subprocess.Popen[str]:
+def process(directory, program, *words):
     return subprocess.Popen(
         [sys.executable, '-c', program, *words],
         cwd=directory,
@@ -75,11 +73,11 @@ def process(directory: Path, program: str, *words: str) -> subprocess.Popen[str]
     )
 
 
-def toy(directory: Path, body: str = 'pass', tick: str = 'pass') -> None:
+def toy(directory, body='pass', tick='pass'):
     (directory / 'toy.py').write_text(NODE.format(body=body, tick=tick))
 
 
-def output(running: subprocess.Popen[str]) -> str:
+def output(running):
     try:
         return running.communicate(timeout=DEADLINE)[0]
     except subprocess.TimeoutExpired:
@@ -87,7 +85,7 @@ def output(running: subprocess.Popen[str]) -> str:
         raise
 
 
-def wait_for_handlers(running: subprocess.Popen[str]) -> None:
+def wait_for_handlers(running):
     """Wait until the process catches SIGTERM: Python itself only catches SIGINT."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
@@ -115,7 +113,7 @@ RUN = "from longreach_node.entry import node_entry; node_entry('toy:Toy')()"
         'callback',
     ],
 )
-def test_a_signal_at_any_point_ends_it_cleanly(tmp_path: Path, point: str, name: str) -> None:
+def test_a_signal_at_any_point_ends_it_cleanly(tmp_path, point, name):
     text = NODE.format(body="reached('constructor')", tick="reached('callback')")
     text = text.replace(
         "super().__init__('toy')", "reached('constructor begins'); super().__init__('toy')"
@@ -128,7 +126,7 @@ def test_a_signal_at_any_point_ends_it_cleanly(tmp_path: Path, point: str, name:
 
 @pytest.mark.slow
 @pytest.mark.parametrize('signals', [['SIGINT'], ['SIGTERM'], ['SIGINT', 'SIGINT']])
-def test_signals_at_random_moments(tmp_path: Path, signals: list[str]) -> None:
+def test_signals_at_random_moments(tmp_path, signals):
     # From the first import of the node's modules until well into its work.
     toy(tmp_path)
     moments = random.Random(str(signals))
@@ -146,9 +144,7 @@ def test_signals_at_random_moments(tmp_path: Path, signals: list[str]) -> None:
     ('moment', 'kind', 'code', 'name'),
     [('body', 'InputError', 2, 'longreach'), ('tick', 'LongreachError', 1, 'toy')],
 )
-def test_a_known_failure_is_one_line(
-    tmp_path: Path, moment: str, kind: str, code: int, name: str
-) -> None:
+def test_a_known_failure_is_one_line(tmp_path, moment, kind, code, name):
     toy(tmp_path, **{moment: f'raise {kind}("step = 0, allowed: more")'})
     running = process(tmp_path, RUN)
     (line,) = output(running).splitlines()
@@ -158,7 +154,7 @@ def test_a_known_failure_is_one_line(
 
 
 @pytest.mark.parametrize('moment', ['body', 'tick'])
-def test_a_signal_ends_a_long_calculation(tmp_path: Path, moment: str) -> None:
+def test_a_signal_ends_a_long_calculation(tmp_path, moment):
     # An hour of it, in a constructor or a callback.
     work = "print('at work', flush=True); import time; time.sleep(3600.0)"
     toy(tmp_path, **{moment: work})
@@ -169,7 +165,7 @@ def test_a_signal_ends_a_long_calculation(tmp_path: Path, moment: str) -> None:
     assert (output(running), running.returncode) == ('', 0)
 
 
-def test_an_unknown_failure_keeps_its_traceback(tmp_path: Path) -> None:
+def test_an_unknown_failure_keeps_its_traceback(tmp_path):
     toy(tmp_path, tick='raise RuntimeError("a mistake in the program")')
     running = process(tmp_path, RUN)
     text = output(running)
@@ -186,7 +182,7 @@ def test_an_unknown_failure_keeps_its_traceback(tmp_path: Path) -> None:
         '; import ctypes; self.destroy_node = lambda: ctypes.PyDLL(None).sleep(3600)',
     ],
 )
-def test_it_ends_when_the_node_is_done(tmp_path: Path, more: str) -> None:
+def test_it_ends_when_the_node_is_done(tmp_path, more):
     toy(tmp_path, body=f'self.done = Future(){more}', tick='self.done.set_result(None)')
     running = process(tmp_path, RUN)
     assert (output(running), running.returncode) == ('', 0)
@@ -199,9 +195,7 @@ def test_it_ends_when_the_node_is_done(tmp_path: Path, more: str) -> None:
         ([], 'abc', 'ROS_DOMAIN_ID = abc, allowed: whole numbers from 0 to 232'),
     ],
 )
-def test_what_ros_cannot_read_is_bad_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], domain: str, error: str
-) -> None:
+def test_what_ros_cannot_read_is_bad_input(tmp_path, monkeypatch, words, domain, error):
     monkeypatch.setenv('ROS_DOMAIN_ID', domain)
     toy(tmp_path)
     running = process(tmp_path, RUN, *words)

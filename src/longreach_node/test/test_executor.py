@@ -1,13 +1,9 @@
 """The executor of the nodes: the same callbacks as rclpy's own, and no growth."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import statistics
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import rclpy
@@ -30,7 +26,7 @@ DEADLINE = 30.0
 
 
 @pytest.fixture
-def context() -> Iterator[Context]:
+def context():
     context = Context()
     rclpy.init(context=context)
     yield context
@@ -40,41 +36,41 @@ def context() -> Iterator[Context]:
 class Rig:
     """Nodes in a NodeExecutor."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context):
         self.context = context
         self.executor = NodeExecutor(context=context)
         self.node = self.add('toy')
 
-    def add(self, name: str) -> Node:
+    def add(self, name):
         node = Node(name, context=self.context)
         self.executor.add_node(node)
         return node
 
-    def until(self, condition: Any, wait: float = 0.05) -> None:
+    def until(self, condition, wait=0.05):
         end = time.monotonic() + DEADLINE
         while not condition():
             self.executor.spin_once(wait)
             assert time.monotonic() < end, condition
 
-    def turns(self, count: int = 20) -> None:
+    def turns(self, count=20):
         for _ in range(count):
             self.executor.spin_once(0.005)
 
 
 @pytest.fixture
-def rig(context: Context) -> Iterator[Rig]:
+def rig(context):
     rig = Rig(context)
     yield rig
     rig.executor.shutdown()
     rig.node.destroy_node()
 
 
-def steady() -> Clock:
+def steady():
     return Clock(clock_type=ClockType.STEADY_TIME)
 
 
-def test_what_comes_and_goes_while_it_spins(rig: Rig) -> None:
-    ticks: list[str] = []
+def test_what_comes_and_goes_while_it_spins(rig):
+    ticks = []
     first = rig.node.create_timer(0.001, lambda: ticks.append('first'), clock=steady())
     rig.until(lambda: 'first' in ticks)
     rig.node.create_timer(0.001, lambda: ticks.append('second'), clock=steady())
@@ -95,8 +91,8 @@ def test_what_comes_and_goes_while_it_spins(rig: Rig) -> None:
     rig.until(lambda: ticks)
 
 
-def test_what_is_removed_or_shut_down_is_not_called(rig: Rig) -> None:
-    ticks: list[int] = []
+def test_what_is_removed_or_shut_down_is_not_called(rig):
+    ticks = []
     other = rig.add('other')
     other.create_timer(0.001, lambda: ticks.append(1), clock=steady())
     rig.until(lambda: ticks)
@@ -114,8 +110,8 @@ def test_what_is_removed_or_shut_down_is_not_called(rig: Rig) -> None:
     assert ticks == []
 
 
-def test_services_and_clients(rig: Rig) -> None:
-    def answer(_: Any, response: Trigger.Response) -> Trigger.Response:
+def test_services_and_clients(rig):
+    def answer(_, response):
         response.message = 'done'
         return response
 
@@ -130,9 +126,9 @@ def test_services_and_clients(rig: Rig) -> None:
         assert future.result().message == 'done'
 
 
-def test_events_of_subscriptions_come_through(rig: Rig) -> None:
+def test_events_of_subscriptions_come_through(rig):
     # As a waitable: rclpy's loop calls it.
-    events: list[int] = []
+    events = []
     wanted = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     rig.node.create_subscription(
         Float64,
@@ -149,8 +145,8 @@ def test_events_of_subscriptions_come_through(rig: Rig) -> None:
     assert events == [1]
 
 
-def test_guard_conditions_and_tasks(rig: Rig) -> None:
-    calls: list[str] = []
+def test_guard_conditions_and_tasks(rig):
+    calls = []
     guard = rig.node.create_guard_condition(lambda: calls.append('guard'))
     rig.turns(3)
     guard.trigger()
@@ -164,14 +160,14 @@ def test_guard_conditions_and_tasks(rig: Rig) -> None:
     assert sorted(calls) == ['guard', 'guard', 'task']
 
 
-def test_a_task_waits_for_a_future_without_a_busy_loop(rig: Rig) -> None:
+def test_a_task_waits_for_a_future_without_a_busy_loop(rig):
     future = Future()
-    ended: list[int] = []
+    ended = []
 
-    async def wait() -> None:
+    async def wait():
         ended.append(await future)
 
-    async def on_timer() -> None:
+    async def on_timer():
         ended.append(0)
 
     rig.executor.create_task(wait)
@@ -188,10 +184,8 @@ def test_a_task_waits_for_a_future_without_a_busy_loop(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize('error', [ValueError, ExternalShutdownException])
-def test_errors_in_callbacks_and_the_end_of_the_context_come_through(
-    rig: Rig, error: type[Exception]
-) -> None:
-    def fail() -> None:
+def test_errors_in_callbacks_and_the_end_of_the_context_come_through(rig, error):
+    def fail():
         if error is ValueError:
             raise ValueError
         rig.context.try_shutdown()
@@ -201,27 +195,25 @@ def test_errors_in_callbacks_and_the_end_of_the_context_come_through(
         rig.until(lambda: False)
 
 
-def test_one_that_lacks_what_is_needed_is_replaced(
-    context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_lacks_what_is_needed_is_replaced(context, monkeypatch):
     assert type(node_executor(context)) is NodeExecutor
     monkeypatch.setattr(module, '_METHODS', ('_take_nothing',))
     assert type(node_executor(context)) is SingleThreadedExecutor
 
 
-def test_nothing_grows_from_turn_to_turn(rig: Rig) -> None:
-    known: list[int] = []
+def test_nothing_grows_from_turn_to_turn(rig):
+    known = []
 
-    def note() -> None:
+    def note():
         gc.collect()
         known.append(len(gc.get_objects()))
 
     # rclpy 7.1's spin_until_future_complete adds a callback at each turn.
     done = Future()
-    added: list[int] = []
+    added = []
     count = iter(range(1000))
 
-    def tick() -> None:
+    def tick():
         turn = next(count, None)
         if turn in range(100, 901, 200):
             note()
@@ -236,10 +228,10 @@ def test_nothing_grows_from_turn_to_turn(rig: Rig) -> None:
     assert abs(statistics.median(b - a for a, b in itertools.pairwise(known))) < 25
 
 
-def test_a_task_goes_on_after_the_callback_that_it_waited_for(rig: Rig) -> None:
+def test_a_task_goes_on_after_the_callback_that_it_waited_for(rig):
     awaited, ends = Future(), []
 
-    async def wait() -> None:
+    async def wait():
         await awaited
         ends.append(1)
 
@@ -251,14 +243,14 @@ def test_a_task_goes_on_after_the_callback_that_it_waited_for(rig: Rig) -> None:
     rig.until(lambda: ends, DEADLINE)
 
 
-def test_a_slow_timer_does_not_let_a_queue_grow(rig: Rig) -> None:
-    heard: list[float] = []
+def test_a_slow_timer_does_not_let_a_queue_grow(rig):
+    heard = []
     publisher = rig.node.create_publisher(Float64, 'number', 1000)
     rig.node.create_subscription(Float64, 'number', lambda m: heard.append(m.data), 1000)
     rig.until(lambda: publisher.get_subscription_count() == 1)
-    waiting: list[int] = []
+    waiting = []
 
-    def tick() -> None:
+    def tick():
         """Publish more than one message in each turn, as a plant that catches up makes them."""
         waiting.append(10 * len(waiting) - len(heard))
         for _ in range(10):

@@ -1,7 +1,5 @@
 """The profiles of Fast DDS: it reads them without a word, and does what they say."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -62,7 +60,7 @@ rclpy.shutdown()
 CHOOSE = 'from longreach_node.middleware import use_dds_profile; use_dds_profile({!r})\n'
 
 
-def begin(program: str, profile: str, *words: str) -> subprocess.Popen[str]:
+def begin(program, profile, *words):
     return subprocess.Popen(
         [sys.executable, '-c', CHOOSE.format(profile) + program, *words],
         stdout=subprocess.PIPE,
@@ -71,7 +69,7 @@ def begin(program: str, profile: str, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def needs_shared_memory() -> None:
+def needs_shared_memory():
     shared = Path('/dev/shm')
     if not shared.is_dir() or shutil.disk_usage(shared).free < 2 * SEGMENT:
         pytest.skip('/dev/shm is too small for the segment')
@@ -80,7 +78,7 @@ def needs_shared_memory() -> None:
 @pytest.mark.parametrize(
     ('profile', 'low', 'high'), [(USUAL, 1, 8 << 20), (IMAGES, SEGMENT, 2 * SEGMENT)]
 )
-def test_a_node_takes_the_segment_of_its_profile(profile: str, low: int, high: int) -> None:
+def test_a_node_takes_the_segment_of_its_profile(profile, low, high):
     needs_shared_memory()
     output, errors = begin(NODE, profile).communicate(timeout=60)
     assert errors == ''
@@ -88,7 +86,7 @@ def test_a_node_takes_the_segment_of_its_profile(profile: str, low: int, high: i
     assert low <= max(int(end, 16) - int(begin, 16) for begin, end in found) < high
 
 
-def test_large_images_pass_where_only_the_camera_has_the_segment() -> None:
+def test_large_images_pass_where_only_the_camera_has_the_segment():
     needs_shared_memory()
     camera, tracker = begin(IMAGE, IMAGES, 'camera'), begin(IMAGE, USUAL, 'tracker')
     try:
@@ -105,7 +103,7 @@ def test_large_images_pass_where_only_the_camera_has_the_segment() -> None:
     assert numbers[-1] - numbers[0] < 25
 
 
-def without_transports(path: Path) -> list[tuple[str, str]]:
+def without_transports(path):
     root = ElementTree.parse(path).getroot()
     space = '{http://www.eprosima.com}'
     for parent in list(root.iter()):
@@ -115,5 +113,5 @@ def without_transports(path: Path) -> list[tuple[str, str]]:
     return [(element.tag, (element.text or '').strip()) for element in root.iter()]
 
 
-def test_the_profiles_differ_in_their_transports_only() -> None:
+def test_the_profiles_differ_in_their_transports_only():
     assert without_transports(CONFIG / USUAL) == without_transports(CONFIG / IMAGES)

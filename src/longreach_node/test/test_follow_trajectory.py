@@ -5,12 +5,9 @@ They have the fields of control_msgs/action/FollowJointTrajectory; what the real
 called, in its order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -36,11 +33,11 @@ class FollowJointTrajectory:
     Result = Feedback = SimpleNamespace
 
 
-def tolerance(name: str, position: float, velocity: float = 0.0) -> SimpleNamespace:
+def tolerance(name, position, velocity=0.0):
     return SimpleNamespace(name=name, position=position, velocity=velocity, acceleration=0.0)
 
 
-def request(**fields: Any) -> SimpleNamespace:
+def request(**fields):
     """Return a goal to THERE within 2 s."""
     point = JointTrajectoryPoint(positions=THERE, time_from_start=Duration(sec=2))
     values = {
@@ -58,26 +55,26 @@ def request(**fields: Any) -> SimpleNamespace:
 class Rig:
     """A controller of two joints that follow their reference, and the action's server."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         server = Mock()
         monkeypatch.setattr(follow_trajectory, 'ActionServer', server)
-        self.log: list[str] = []
+        self.log = []
         say = SimpleNamespace(info=self.log.append, warning=self.log.append)
-        node: Any = SimpleNamespace(get_logger=lambda: say)
+        node = SimpleNamespace(get_logger=lambda: say)
         self.follow, self.stop = Mock(), Mock()
         self.action = TrajectoryAction(node, JOINTS, self.plan, self.stop, FollowJointTrajectory)
         assert server.call_args.args == (node, FollowJointTrajectory, '~/follow_joint_trajectory')
-        self.server: dict[str, Any] = server.call_args.kwargs
+        self.server = server.call_args.kwargs
         self.goals = 0
 
-    def plan(self, message: JointTrajectory, tolerance: np.ndarray) -> tuple[Trajectory, Any]:
+    def plan(self, message, tolerance):
         self.tolerance = tolerance
         if list(message.joint_names) != list(JOINTS):
             raise InputError('wrong joints')
         rows = [[0.0, 0.0], *(list(point.positions) for point in message.points)]
         return Trajectory([10.0, 12.0], rows), self.follow
 
-    def send(self, goal: SimpleNamespace) -> Any:
+    def send(self, goal):
         """Return the handle of a goal, or None when it is rejected."""
         if self.server['goal_callback'](goal) is not GoalResponse.ACCEPT:
             return None
@@ -88,11 +85,11 @@ class Rig:
         handle.execute.assert_called_once_with()
         return handle
 
-    def cycle(self, time: float, error: float = 0.0) -> None:
+    def cycle(self, time, error=0.0):
         reference = Trajectory([10.0, 12.0], [[0.0, 0.0], THERE]).at(time)
         self.action.on_cycle(Header(), time, reference, reference.angles - error)
 
-    def result(self, handle: Any) -> tuple[int, str, str]:
+    def result(self, handle):
         """Return code and text of a goal that has ended, and how."""
         result = asyncio.run(self.server['execute_callback'](handle))
         (end,) = (n for n in ('succeed', 'abort', 'canceled') if getattr(handle, n).called)
@@ -100,11 +97,11 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def test_a_goal_that_is_reached(rig: Rig) -> None:
+def test_a_goal_that_is_reached(rig):
     handle = rig.send(request())
     rig.follow.assert_called_once_with()
     for k in range(100):
@@ -132,9 +129,7 @@ def test_a_goal_that_is_reached(rig: Rig) -> None:
         ({'goal_time_tolerance': Duration(sec=1)}, 13.1, 0.02, -5),
     ],
 )
-def test_tolerances_end_a_goal(
-    rig: Rig, fields: dict[str, Any], time: float, error: float, code: int
-) -> None:
+def test_tolerances_end_a_goal(rig, fields, time, error, code):
     handle = rig.send(request(**fields))
     # It begins at a machine that is further away than that.
     allowed = fields.get('path_tolerance', [tolerance('first', PATH)])[0].position
@@ -161,13 +156,13 @@ def test_tolerances_end_a_goal(
         ({'goal_time_tolerance': Duration(sec=-1)}, 'goal_time_tolerance has sec = -1'),
     ],
 )
-def test_goals_that_are_rejected(rig: Rig, fields: dict[str, Any], error: str) -> None:
+def test_goals_that_are_rejected(rig, fields, error):
     assert rig.send(request(**fields)) is None
     assert error in rig.log[-1]
     rig.follow.assert_not_called()
 
 
-def test_a_canceled_goal_lets_the_joints_rest(rig: Rig) -> None:
+def test_a_canceled_goal_lets_the_joints_rest(rig):
     handle = rig.send(request())
     rig.cycle(11.0)
     assert rig.server['cancel_callback'](handle) is CancelResponse.ACCEPT
@@ -177,7 +172,7 @@ def test_a_canceled_goal_lets_the_joints_rest(rig: Rig) -> None:
     rig.stop.assert_called_once_with()
 
 
-def test_a_new_goal_ends_the_one_before(rig: Rig) -> None:
+def test_a_new_goal_ends_the_one_before(rig):
     first, second = rig.send(request()), rig.send(request())
     assert rig.result(first) == (-1, 'the goal was given up: a new goal has come', 'abort')
     rig.action.replace('a trajectory was sent by hand')
@@ -187,12 +182,12 @@ def test_a_new_goal_ends_the_one_before(rig: Rig) -> None:
     rig.cycle(11.0)
 
 
-def test_without_control_msgs_there_is_no_action(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_control_msgs_there_is_no_action(monkeypatch):
     monkeypatch.setitem(sys.modules, 'control_msgs.action', None)
     assert follow_trajectory.action_types() is None
-    log: list[str] = []
-    node: Any = SimpleNamespace(get_logger=lambda: SimpleNamespace(info=log.append))
-    action = TrajectoryAction(node, JOINTS, None, None, None)  # type: ignore[arg-type]
+    log = []
+    node = SimpleNamespace(get_logger=lambda: SimpleNamespace(info=log.append))
+    action = TrajectoryAction(node, JOINTS, None, None, None)
     action.on_cycle(Header(), 0.0, Reference(np.zeros(2), np.zeros(2)), np.zeros(2))
     action.replace('nothing')
     assert log == ['control_msgs is not installed: no action ~/follow_joint_trajectory']

@@ -1,7 +1,5 @@
 """Commands to valves, and values by name."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,7 @@ from longreach_node.hydraulic_messages import (
 NAMES = ['a', 'b', 'c']
 
 
-def test_a_command_by_names_in_any_order_closes_the_others() -> None:
+def test_a_command_by_names_in_any_order_closes_the_others():
     message = ValveCommand(name=['c', 'a'], spool=[0.3, -0.1])
     assert spools_from_message(message, NAMES, 'valve_command') == (-0.1, 0.0, 0.3)
     message = ValveCommand(spool=[0.1, 0.2, 0.3])
@@ -39,12 +37,12 @@ def test_a_command_by_names_in_any_order_closes_the_others() -> None:
         ({'force': [0.0] * 3}, '3 forces, allowed: spool positions only'),
     ],
 )
-def test_commands_that_cannot_be(fields: dict[str, list], error: str) -> None:
+def test_commands_that_cannot_be(fields, error):
     with pytest.raises(InputError, match=error):
         spools_from_message(ValveCommand(**fields), NAMES, 'valve_command')
 
 
-def test_values_by_name_are_finite_and_complete() -> None:
+def test_values_by_name_are_finite_and_complete():
     found = finite_values('joint_states', ['b', 'x', 'a'], [2.0, math.nan, 1.0], ['a', 'b'])
     np.testing.assert_array_equal(found, [1.0, 2.0])
     with pytest.raises(InputError, match='joint_states has no value for c'):

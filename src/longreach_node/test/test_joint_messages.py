@@ -1,9 +1,6 @@
 """Messages that ask for motions of joints."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 from builtin_interfaces.msg import Duration, Time
@@ -16,7 +13,7 @@ from longreach_node.joint_messages import MOST_POINTS, check_size, joint_values,
 JOINTS = ['beam_1_joint', 'beam_2_joint', 'beam_3_joint', 'beam_4_joint']
 
 
-def test_values_are_by_name_or_all_in_order() -> None:
+def test_values_are_by_name_or_all_in_order():
     told = joint_values('joint_position', 'rad', ['beam_3_joint'], [0.3], JOINTS)
     assert told == {'beam_3_joint': 0.3}
     assert list(joint_values('joint_position', 'rad', [], [1, 2, 3, 4], JOINTS)) == JOINTS
@@ -24,7 +21,7 @@ def test_values_are_by_name_or_all_in_order() -> None:
         joint_values('joint_position', 'rad', ['beam_1_joint'], [math.nan], JOINTS)
 
 
-def test_a_trajectory_has_a_largest_size() -> None:
+def test_a_trajectory_has_a_largest_size():
     check_size(bytes(400 * MOST_POINTS))
     with pytest.raises(InputError, match=r'has 2,000,001 bytes, allowed: 2,000,000'):
         check_size(bytes(400 * MOST_POINTS + 1))
@@ -33,13 +30,13 @@ def test_a_trajectory_has_a_largest_size() -> None:
         order_from_message(many, JOINTS)
 
 
-def point(seconds: float, *positions: float) -> JointTrajectoryPoint:
+def point(seconds, *positions):
     whole = math.floor(seconds)
     time = Duration(sec=whole, nanosec=round((seconds - whole) * 1e9))
     return JointTrajectoryPoint(positions=positions, time_from_start=time)
 
 
-def test_orders() -> None:
+def test_orders():
     message = JointTrajectory(
         header=Header(stamp=Time(sec=47, nanosec=930_000_000)),
         joint_names=['beam_3_joint', 'beam_1'],
@@ -64,7 +61,7 @@ def test_orders() -> None:
         ([], [], 'has 0 positions in point 0, allowed: 4'),
     ],
 )
-def test_orders_that_cannot_be(names: list[str], positions: list[float], error: str) -> None:
+def test_orders_that_cannot_be(names, positions, error):
     message = JointTrajectory(joint_names=names, points=[point(1.0, *positions)])
     with pytest.raises(InputError, match=error):
         order_from_message(message, JOINTS)
@@ -86,7 +83,7 @@ def test_orders_that_cannot_be(names: list[str], positions: list[float], error: 
         ('stamp', Time(nanosec=4 * 10**9), 'trajectory has sec = 0 and nanosec = 4000000000'),
     ],
 )
-def test_numbers_and_times_that_cannot_be(place: str, value: Any, error: str) -> None:
+def test_numbers_and_times_that_cannot_be(place, value, error):
     points = [point(seconds, 0.1, 0.2) for seconds in (0.5, 2.25)]
     for each in points:
         each.velocities = each.accelerations = [0.0, 0.0]

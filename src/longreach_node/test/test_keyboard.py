@@ -1,7 +1,5 @@
 """Keys in place of sticks, and a terminal that is as it was afterwards."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -9,8 +7,6 @@ import pty
 import select
 import signal
 import termios
-from collections.abc import Iterator
-from typing import TextIO
 
 import pytest
 
@@ -19,7 +15,7 @@ from longreach_node.keyboard import Keys, terminal_keys
 
 
 @pytest.fixture
-def terminal() -> Iterator[tuple[int, TextIO]]:
+def terminal():
     """The person's end of a terminal, and the program's."""
     person, program = pty.openpty()
     with os.fdopen(program) as stream:
@@ -27,7 +23,7 @@ def terminal() -> Iterator[tuple[int, TextIO]]:
     os.close(person)
 
 
-def moved(keys: Keys, now: float) -> dict[str, float]:
+def moved(keys, now):
     return {name: value for name, value in keys.asked(now).items() if value}
 
 
@@ -52,13 +48,13 @@ def moved(keys: Keys, now: float) -> dict[str, float]:
         ('+' * 20 + 'd', {'swing': -1.0}),
     ],
 )
-def test_what_keys_ask_for(text: str, expected: dict[str, float]) -> None:
+def test_what_keys_ask_for(text, expected):
     keys = Keys()
     keys.press(text, 1.0)
     assert moved(keys, 1.01) == expected
 
 
-def test_a_key_may_come_in_two_reads() -> None:
+def test_a_key_may_come_in_two_reads():
     """The end of an arrow is no letter."""
     for parts in (('\x1b', '[A'), ('\x1b[', 'A'), ('\x1bO', 'A')):
         keys = Keys()
@@ -67,7 +63,7 @@ def test_a_key_may_come_in_two_reads() -> None:
         assert moved(keys, 1.01) == {'boom': -0.5}
 
 
-def test_a_held_key_acts_until_shortly_after_it_is_let_go() -> None:
+def test_a_held_key_acts_until_shortly_after_it_is_let_go():
     keys = Keys()
     keys.press('w', 0.0)
     # A terminal repeats it after half a second, then 30 times per second.
@@ -84,7 +80,7 @@ def test_a_held_key_acts_until_shortly_after_it_is_let_go() -> None:
     assert moved(keys, 10.7) == {}
 
 
-def test_changing_what_keys_move_stops_and_q_quits() -> None:
+def test_changing_what_keys_move_stops_and_q_quits():
     keys = Keys()
     keys.press('wt', 0.0)
     assert keys.by_tip
@@ -95,7 +91,7 @@ def test_changing_what_keys_move_stops_and_q_quits() -> None:
     assert not keys.by_tip
 
 
-def test_keys_come_one_by_one_without_echo(terminal: tuple[int, TextIO]) -> None:
+def test_keys_come_one_by_one_without_echo(terminal):
     person, stream = terminal
     with terminal_keys(stream) as read:
         assert read() == ''
@@ -108,9 +104,7 @@ def test_keys_come_one_by_one_without_echo(terminal: tuple[int, TextIO]) -> None
 
 
 @pytest.mark.parametrize('error', [None, KeyboardInterrupt, SystemExit, ValueError])
-def test_the_terminal_is_as_before_however_it_ends(
-    terminal: tuple[int, TextIO], error: type[BaseException] | None
-) -> None:
+def test_the_terminal_is_as_before_however_it_ends(terminal, error):
     person, stream = terminal
     before = termios.tcgetattr(stream.fileno())
     handler = signal.getsignal(signal.SIGHUP)
@@ -126,7 +120,7 @@ def test_the_terminal_is_as_before_however_it_ends(
         assert read() == '', 'keys that were not read are not left for the shell'
 
 
-def test_a_terminal_that_hangs_up_ends_it(terminal: tuple[int, TextIO]) -> None:
+def test_a_terminal_that_hangs_up_ends_it(terminal):
     _, stream = terminal
     before = termios.tcgetattr(stream.fileno())
     with terminal_keys(stream) as read:
@@ -136,7 +130,7 @@ def test_a_terminal_that_hangs_up_ends_it(terminal: tuple[int, TextIO]) -> None:
     assert termios.tcgetattr(stream.fileno()) == before
 
 
-def test_a_file_is_no_terminal() -> None:
+def test_a_file_is_no_terminal():
     with (
         pytest.raises(InputError, match='stdin is no terminal, allowed: a terminal'),
         terminal_keys(io.StringIO()),

@@ -1,7 +1,5 @@
 """Stamps, frames, transforms, named qualities of service, and diagnostics."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from unittest.mock import Mock, call
@@ -30,14 +28,14 @@ from longreach_node.testing import bench
         (1e9 + 0.5, 1_000_000_000_500_000_000, (1_000_000_000, 500_000_000)),
     ],
 )
-def test_stamps(seconds: float, nanoseconds: int, stamp: tuple[int, int]) -> None:
+def test_stamps(seconds, nanoseconds, stamp):
     assert seconds_to_nanoseconds(seconds) == nanoseconds
     message = stamp_of(nanoseconds)
     assert (message.sec, message.nanosec) == stamp
     assert nanoseconds_of(message) == nanoseconds
 
 
-def test_diagnostics() -> None:
+def test_diagnostics():
     node = Mock()
     # Namespaces stay apart: two cranes are two components.
     node.get_fully_qualified_name.return_value = '/crane/plant'
@@ -64,14 +62,14 @@ def test_diagnostics() -> None:
         ('/north', ('frame_prefix:="{namespace}_"',), 'north_track'),
     ],
 )
-def test_frames_begin_with_the_prefix(namespace: str, words: tuple[str, ...], name: str) -> None:
+def test_frames_begin_with_the_prefix(namespace, words, name):
     given = [word for text in words for word in ('-p', text)]
     with bench('-r', f'__ns:={namespace}', *given) as b:
         node = b.add(lambda: Node('node'))
         assert frame_name(node, declare(node, FrameParameters), 'track') == name
 
 
-def test_a_prefix_with_white_space_is_refused() -> None:
+def test_a_prefix_with_white_space_is_refused():
     with pytest.raises(InputError, match=r"frame_prefix = 'a b', allowed: a text without white"):
         FrameParameters(frame_prefix='a b')
 
@@ -83,7 +81,7 @@ class TFMessage:
     transforms: list[TransformStamped]
 
 
-def test_transforms_go_to_their_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transforms_go_to_their_topics(monkeypatch):
     monkeypatch.setitem(sys.modules, 'tf2_msgs.msg', Mock(TFMessage=TFMessage))
     publishers = {'/tf_static': Mock(), '/tf': Mock()}
     node = Mock()
@@ -102,9 +100,7 @@ def test_transforms_go_to_their_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     publishers['/tf'].publish.assert_called_once_with(TFMessage([two]))
 
 
-def test_without_tf2_it_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_tf2_it_is_said_once(monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, 'tf2_msgs.msg', None)
     with bench() as b:
         transforms = Transforms(b.add(lambda: Node('node')))

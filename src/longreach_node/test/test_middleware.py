@@ -1,7 +1,5 @@
 """Settings that are made before rclpy starts: profile, domain, range of discovery."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -14,7 +12,7 @@ PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config(tmp_path, monkeypatch):
     """The directory of profiles of an installed package."""
     config = tmp_path / 'share' / 'longreach_node' / 'config'
     config.mkdir(parents=True)
@@ -32,9 +30,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ('/home/me/mine.xml', 'other.xml', '/home/me/mine.xml'),
     ],
 )
-def test_only_the_usual_profile_gives_way(
-    config: Path, monkeypatch: pytest.MonkeyPatch, before: str, name: str, after: str
-) -> None:
+def test_only_the_usual_profile_gives_way(config, monkeypatch, before, name, after):
     monkeypatch.setenv(PROFILES, str(config / before) if before else '')
     use_dds_profile(name)
     assert os.environ[PROFILES] == str(config / after)
@@ -43,9 +39,7 @@ def test_only_the_usual_profile_gives_way(
 @pytest.mark.parametrize(
     ('chosen', 'after'), [('', 'fastdds_images_v3.xml'), ('/home/me/mine.xml', '')]
 )
-def test_fast_dds_3_has_profiles_of_its_own(
-    config: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, after: str
-) -> None:
+def test_fast_dds_3_has_profiles_of_its_own(config, monkeypatch, chosen, after):
     (config.parents[1] / 'fastdds').mkdir()
     # The user's own profile may still be under the old name.
     monkeypatch.setenv(PROFILES, chosen)
@@ -58,9 +52,7 @@ def test_fast_dds_3_has_profiles_of_its_own(
 @pytest.mark.parametrize(
     ('chosen', 'refused'), [('', False), ('rmw_two', False), ('rmw_on', True)]
 )
-def test_an_rmw_that_is_not_installed_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, refused: bool
-) -> None:
+def test_an_rmw_that_is_not_installed_is_refused(tmp_path, monkeypatch, chosen, refused):
     prefixes = [tmp_path / 'a', tmp_path / 'b']
     for prefix, name in zip(prefixes, ('rmw_one', 'rmw_two'), strict=True):
         index = prefix / 'share' / 'ament_index' / 'resource_index' / 'rmw_typesupport'
@@ -78,7 +70,7 @@ def test_an_rmw_that_is_not_installed_is_refused(
 
 
 @pytest.mark.parametrize('name', ['fastdds', 'fastdds_images'])
-def test_profiles_of_fast_dds_3_say_the_same(name: str) -> None:
+def test_profiles_of_fast_dds_3_say_the_same(name):
     config = Path(__file__).parent.parent / 'config'
     text = (config / f'{name}.xml').read_text()
     renamed = text.replace('heartbeatPeriod', 'heartbeat_period')
@@ -86,7 +78,7 @@ def test_profiles_of_fast_dds_3_say_the_same(name: str) -> None:
     assert (config / f'{name}_v3.xml').read_text() == renamed
 
 
-def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_no_profile_is_chosen(monkeypatch):
     monkeypatch.setenv('AMENT_PREFIX_PATH', '')
     monkeypatch.setenv(PROFILES, '')
     use_dds_profile()
@@ -99,7 +91,7 @@ def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatc
     [(text, True) for text in ('', '0', ' 5', '232', '0x10')]
     + [(text, False) for text in ('abc', '-1', '5x', '1.0', '233', '0x1000')],
 )
-def test_domains(monkeypatch: pytest.MonkeyPatch, text: str, allowed: bool) -> None:
+def test_domains(monkeypatch, text, allowed):
     monkeypatch.setenv('ROS_DOMAIN_ID', text)
     if allowed:
         check_middleware()
@@ -112,7 +104,7 @@ RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 
 
 @pytest.fixture
-def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_choice(monkeypatch):
     """Leave the choice to Longreach."""
     for name in (RANGE, 'ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS'):
         # Set in any case: what was not there would not be taken away again.
@@ -121,7 +113,7 @@ def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures('no_choice')
-def test_only_this_machine_unless_told_otherwise() -> None:
+def test_only_this_machine_unless_told_otherwise():
     assert 'only nodes on this machine' in limit_discovery()
     assert os.environ[RANGE] == 'LOCALHOST'
     # A command that another one has started says nothing more.
@@ -129,7 +121,7 @@ def test_only_this_machine_unless_told_otherwise() -> None:
 
 
 @pytest.mark.usefixtures('no_choice')
-def test_network_holds_for_what_a_command_starts() -> None:
+def test_network_holds_for_what_a_command_starts():
     assert limit_discovery(network=True) == ''
     assert limit_discovery() == ''
     assert os.environ[RANGE] == 'SUBNET'
@@ -147,9 +139,7 @@ def test_network_holds_for_what_a_command_starts() -> None:
         ('ROS_LOCALHOST_ONLY', '1', True),
     ],
 )
-def test_setting_of_the_user_is_respected_or_contradicts_network(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, local: bool
-) -> None:
+def test_setting_of_the_user_is_respected_or_contradicts_network(monkeypatch, name, value, local):
     monkeypatch.setenv(name, value)
     before = dict(os.environ)
     assert limit_discovery() == ''

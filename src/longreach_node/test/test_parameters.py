@@ -1,10 +1,6 @@
 """A parameter class as the parameters of a node."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import pytest
 from rcl_interfaces.msg import ParameterType
@@ -28,7 +24,7 @@ class Table(Parameters):
     name: str = quantity('what to call it', '', default='')
     model: str = choice('equations', ('linear', 'nonlinear'), default='linear')
 
-    def check(self) -> None:
+    def check(self):
         if not self.low < self.high:
             raise InputError(f'low = {self.low} m, allowed: below high = {self.high} m')
 
@@ -38,12 +34,12 @@ class Required(Parameters):
     length: float = quantity('length of the cable', 'm')
 
 
-def declared(*arguments: str, cls: type[Any] = Table) -> Any:
+def declared(*arguments, cls=Table):
     with bench(*arguments) as b:
         return declare(b.add(lambda: Node('toy')), cls)
 
 
-def test_what_is_not_given_comes_from_elsewhere() -> None:
+def test_what_is_not_given_comes_from_elsewhere():
     # What a file says, for example, whose name is a parameter itself.
     with bench(*setting('toy', mass='3.0', name='blue')) as b:
         node = b.add(lambda: Node('toy'))
@@ -54,7 +50,7 @@ def test_what_is_not_given_comes_from_elsewhere() -> None:
         assert node.get_parameter('high').value == 4.0
 
 
-def test_overrides() -> None:
+def test_overrides():
     assert declared() == Table()
     words = setting('toy', mass='2', count='7', wet='true', name='red', model='nonlinear')
     found = declared(*words)
@@ -71,18 +67,18 @@ def test_overrides() -> None:
         ({'mas': '1.0'}, r"parameter 'mas' is unknown to node /toy, allowed: mass, low, high"),
     ],
 )
-def test_refusals_at_start(override: dict[str, str], error: str) -> None:
+def test_refusals_at_start(override, error):
     with pytest.raises(InputError, match=error):
         declared(*setting('toy', **override))
 
 
-def test_a_required_parameter() -> None:
+def test_a_required_parameter():
     with pytest.raises(InputError, match="parameter 'length' is required: length of the cable"):
         declared(cls=Required)
     assert declared('-p', 'toy:length:=2', cls=Required).length == 2.0
 
 
-def test_what_ros_itself_sets_is_no_unknown_name(tmp_path: Path) -> None:
+def test_what_ros_itself_sets_is_no_unknown_name(tmp_path):
     file = tmp_path / 'all.yaml'
     file.write_text(
         '/**:\n  ros__parameters:\n    use_sim_time: true\n    mass: 3.0\n'
@@ -91,7 +87,7 @@ def test_what_ros_itself_sets_is_no_unknown_name(tmp_path: Path) -> None:
     assert declared('--params-file', str(file)).mass == 3.0
 
 
-def test_descriptors() -> None:
+def test_descriptors():
     with bench() as b:
         node = b.add(lambda: Node('toy'))
         declare(node, Table)
@@ -109,8 +105,8 @@ def test_descriptors() -> None:
     assert allowed == ['(0, inf) kg', 'linear | nonlinear', 'true | false', 'a text']
 
 
-def test_changes_at_run_time() -> None:
-    changes: list[Table] = []
+def test_changes_at_run_time():
+    changes = []
     with bench('-p', 'toy:high:=2.0') as b:
         node = b.add(lambda: Node('toy'))
         declare(node, Table, changes.append)
@@ -129,13 +125,13 @@ def test_changes_at_run_time() -> None:
         assert len(changes) == 2
 
 
-def test_a_change_over_ros_is_refused_as_at_start() -> None:
-    changes: list[Table] = []
+def test_a_change_over_ros_is_refused_as_at_start():
+    changes = []
     with bench() as b:
         node = b.add(lambda: Node('toy'))
         declare(node, Table, changes.append)
 
-        def set_to(name: str, value: object) -> str:
+        def set_to(name, value):
             request = SetParameters.Request()
             request.parameters = [Parameter(name, value=value).to_parameter_msg()]
             result = b.call(SetParameters, 'toy/set_parameters', request).results[0]

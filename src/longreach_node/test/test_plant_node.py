@@ -1,7 +1,5 @@
 """The plant node with a toy machine: a number that grows by its command in every second."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from types import SimpleNamespace
@@ -12,7 +10,6 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from simulation_rig import CYCLE, SAFE, Integrator
@@ -25,14 +22,14 @@ from longreach_node.graph import FinishBarrier, duplicates
 from longreach_node.plant_node import PlantNode
 from longreach_node.simulator_parameters import MachineParameters, SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench, setting
+from longreach_node.testing import bench, setting
 
 
 class Remembering(Integrator):
-    def __init__(self) -> None:
-        self.calls: list[tuple[float, float, float]] = []
+    def __init__(self):
+        self.calls = []
 
-    def advance(self, state: float, command: float, time_: float, duration: float) -> float:
+    def advance(self, state, command, time_, duration):
         self.calls.append((command, time_, duration))
         return super().advance(state, command, time_, duration)
 
@@ -42,13 +39,13 @@ class ToySpec:
 
     root_frame, by_hand = 'world', 'toy:=false'
 
-    def load(self, file: str | None, options: Any) -> None:
+    def load(self, file, options):
         return None
 
-    def rest(self, parameters: None) -> None:
+    def rest(self, parameters):
         return None
 
-    def describe(self, parameters: None, prefix: str) -> str:
+    def describe(self, parameters, prefix):
         return ''
 
 
@@ -65,63 +62,63 @@ class Toy(PlantNode[float, float]):
     command_type, command_topic, commanded = Vector3Stamped, 'command', 'the toy'
     machine: Remembering
 
-    def make_machine(self, scenario: None, settings: ToyParameters) -> tuple[Remembering, float]:
+    def make_machine(self, scenario, settings):
         return Remembering(), SAFE
 
-    def first_command(self) -> float:
+    def first_command(self):
         return SAFE
 
-    def add_topics(self, settings: ToyParameters) -> None:
+    def add_topics(self, settings):
         self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)
 
-    def answered(self) -> list[Publisher]:
+    def answered(self):
         return [self._out]
 
-    def waits(self, scenario: None) -> bool:
+    def waits(self, scenario):
         return True
 
-    def publish_outputs(self, nanoseconds: int) -> None:
+    def publish_outputs(self, nanoseconds):
         message = Vector3Stamped(header=Header(stamp=stamp_of(nanoseconds)))
         message.vector.x = self.state
         self._out.publish(message)
 
-    def command_of(self, message: Vector3Stamped) -> float:
+    def command_of(self, message):
         return message.vector.x
 
 
 class World:
     """The other side of the loop: hears samples, and answers them when told to."""
 
-    def __init__(self, b: Bench, answer: bool = True) -> None:
+    def __init__(self, b, answer=True):
         self.bench = b
         self.answers = answer
         self.force = 1.0
-        self.samples: list[tuple[int, float]] = []
+        self.samples = []
         self.commands = b.driver.create_publisher(Vector3Stamped, 'command', qos.STREAM)
         b.driver.create_subscription(Vector3Stamped, 'sample', self._on_sample, qos.STREAM)
         self.clock = b.listen(Clock, '/clock', qos.CLOCK)
         self.joints = b.listen(JointState, 'joint_states')
         self.toy = b.add(Toy)
 
-    def _on_sample(self, message: Vector3Stamped) -> None:
+    def _on_sample(self, message):
         nanoseconds = nanoseconds_of(message.header.stamp)
         self.samples.append((nanoseconds, message.vector.x))
         if self.answers:
             self.send(self.force, nanoseconds)
 
-    def send(self, force: float, nanoseconds: int) -> None:
+    def send(self, force, nanoseconds):
         message = Vector3Stamped(header=Header(stamp=stamp_of(nanoseconds)))
         message.vector.x = force
         self.commands.publish(message)
 
     @property
-    def cycles(self) -> list[int]:
+    def cycles(self):
         return [nanoseconds // CYCLE for nanoseconds, _ in self.samples]
 
-    def service(self, name: str) -> Trigger.Response:
+    def service(self, name):
         return self.bench.call(Trigger, f'plant/{name}')
 
-    def heard(self, count: int) -> None:
+    def heard(self, count):
         self.bench.until(lambda: len(self.samples) >= count, f'sample number {count}')
 
 
@@ -145,12 +142,12 @@ FREE = setting('plant', real_time_factor=0.0)
         ({'duration': 1e308}, r'duration times publish_rate = inf, allowed: whole numbers'),
     ],
 )
-def test_refusals(values: dict[str, float], error: str) -> None:
+def test_refusals(values, error):
     with pytest.raises(InputError, match=error):
         SimulatorParameters(**values)
 
 
-def test_steps_per_sample() -> None:
+def test_steps_per_sample():
     assert SimulatorParameters().steps_per_sample == 1
     assert SimulatorParameters(step=0.001, publish_rate=50.0).steps_per_sample == 20
     # 1 / (3 * (1 / 3)) is not exactly 1 in floating point.
@@ -162,7 +159,7 @@ def test_steps_per_sample() -> None:
 # --- lockstep ----------------------------------------------------------------------------------
 
 
-def test_lockstep_counts_steps_and_ends() -> None:
+def test_lockstep_counts_steps_and_ends():
     with bench(*LOCKSTEP, *setting('plant', step=0.0025, duration=0.5)) as b:
         world = World(b)
         b.until(world.toy.done.done, 'end')
@@ -184,7 +181,7 @@ def test_lockstep_counts_steps_and_ends() -> None:
 
 
 @pytest.mark.parametrize('missing', ['subscriber of /sample', 'publisher of /command'])
-def test_lockstep_does_not_begin_alone(missing: str) -> None:
+def test_lockstep_does_not_begin_alone(missing):
     with bench(*LOCKSTEP, *setting('plant', start_timeout=0.1)) as b:
         if missing.startswith('publisher'):
             b.listen(Vector3Stamped, 'sample')
@@ -198,7 +195,7 @@ def test_lockstep_does_not_begin_alone(missing: str) -> None:
         assert toy.machine.calls == []
 
 
-def test_it_waits_for_the_recorder() -> None:
+def test_it_waits_for_the_recorder():
     with bench(*LOCKSTEP, *setting('plant', listeners=1, duration=0.05)) as b:
         world = World(b)
         b.settle()
@@ -216,7 +213,7 @@ def test_it_waits_for_the_recorder() -> None:
 
 
 @pytest.mark.parametrize('factor', [0.0, 50.0])
-def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
+def test_it_waits_for_watchers_at_both_ends(factor):
     with bench(*setting('plant', duration=0.5, real_time_factor=factor)) as b:
         world = World(b, answer=False)
         world.toy.watchers = [(world.toy._out, 'watcher')]
@@ -224,7 +221,7 @@ def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
         # The driver listens, too, but is somebody else.
         assert not world.samples
         watcher = b.add(lambda: Node('watcher'))
-        seen: list[Vector3Stamped] = []
+        seen = []
         watcher.create_subscription(Vector3Stamped, 'sample', seen.append, qos.STREAM)
         b.until(lambda: len(seen) == 51, 'all samples')
         b.settle()
@@ -235,7 +232,7 @@ def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
         assert world.cycles == list(range(51))
 
 
-def test_without_lockstep_it_starts_alone_after_a_while() -> None:
+def test_without_lockstep_it_starts_alone_after_a_while():
     with bench(
         *FREE, *setting('plant', start_timeout=0.05, duration=0.3, command_timeout=0.0)
     ) as b:
@@ -248,7 +245,7 @@ def test_without_lockstep_it_starts_alone_after_a_while() -> None:
 # --- services ----------------------------------------------------------------------------------
 
 
-def test_pause_step_resume_reset() -> None:
+def test_pause_step_resume_reset():
     with bench(*LOCKSTEP) as b:
         world = World(b)
         toy = world.toy
@@ -267,7 +264,7 @@ def test_pause_step_resume_reset() -> None:
         assert world.cycles[: here + 6] == [*range(here + 2), 0, 1, 2, 3]
 
 
-def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
+def test_after_the_end_time_goes_on_by_a_reset_only():
     with bench(*FREE, *setting('plant', duration=0.05, start_timeout=0.0, companions=1)) as b:
         world = World(b, answer=False)
         b.until(lambda: world.toy.simulation.finished, 'the end')
@@ -281,7 +278,7 @@ def test_after_the_end_time_goes_on_by_a_reset_only() -> None:
 # --- nothing silent ----------------------------------------------------------------------------
 
 
-def test_the_plant_makes_simulation_time_itself() -> None:
+def test_the_plant_makes_simulation_time_itself():
     # Its timers must not wait for the clock that it publishes.
     with bench(*setting('plant', duration=0.1, use_sim_time=True)) as b:
         world = World(b)
@@ -289,9 +286,7 @@ def test_the_plant_makes_simulation_time_itself() -> None:
         b.until(lambda: len(world.samples) == 11)
 
 
-def test_a_command_from_another_time_is_reported_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
+def test_a_command_from_another_time_is_reported_for_a_while(monkeypatch, capfd):
     stamp = 1_795_358_721 * 10**9
     with bench(*setting('plant', start_paused=True)) as b:
         world = World(b, answer=False)
@@ -318,9 +313,7 @@ def test_a_command_from_another_time_is_reported_for_a_while(
     assert said.count('command on /command ignored (1 so far): its stamp is 1795358721') == 1
 
 
-def test_a_second_publisher_of_the_clock_is_named(
-    monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
+def test_a_second_publisher_of_the_clock_is_named(monkeypatch, capfd):
     monkeypatch.setattr(plant_node, '_GRAPH_PERIOD', 0.02)
     with bench(*setting('plant', publish_rate=50.0, step=0.02)) as b:
         world = World(b)
@@ -338,7 +331,7 @@ def test_a_second_publisher_of_the_clock_is_named(
     assert ''.join(capfd.readouterr()).count(text) == 1
 
 
-def test_two_plants_of_one_name_are_reported_by_both(capfd: Any) -> None:
+def test_two_plants_of_one_name_are_reported_by_both(capfd):
     with bench(*setting('plant', start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
         first, second = b.add(Toy), b.add(Toy)
         b.until(lambda: first._duplicates and second._duplicates, 'warnings')
@@ -346,7 +339,7 @@ def test_two_plants_of_one_name_are_reported_by_both(capfd: Any) -> None:
     assert said.count('another node has the name /plant; start it in its own namespace') == 2
 
 
-def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
+def test_it_says_what_it_runs_and_waits_for(capfd):
     with bench(*LOCKSTEP, *setting('plant', duration=0.05)) as b:
         b.listen(Vector3Stamped, 'sample')
         toy = b.add(Toy)
@@ -370,7 +363,7 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
 # --- parameters at run time --------------------------------------------------------------------
 
 
-def test_parameters_at_run_time() -> None:
+def test_parameters_at_run_time():
     with bench(*setting('plant', start_paused=True)) as b:
         toy = World(b).toy
         before = toy.settings
@@ -378,8 +371,8 @@ def test_parameters_at_run_time() -> None:
         assert toy.simulation.settings == before.replace(command_timeout=0.05)
 
 
-def test_a_message_without_subscribers_is_not_made() -> None:
-    made: list[int] = []
+def test_a_message_without_subscribers_is_not_made():
+    made = []
     with bench(*setting('plant', start_paused=True, start_timeout=0.0)) as b:
         toy = b.add(Toy)
         toy.publish_joints = lambda _: made.append(1)
@@ -391,7 +384,7 @@ def test_a_message_without_subscribers_is_not_made() -> None:
         assert made
 
 
-def test_it_ends_when_the_last_response_is_sent() -> None:
+def test_it_ends_when_the_last_response_is_sent():
     with bench(*setting('plant', start_paused=True, start_timeout=0.0)) as b:
         toy = b.add(Toy)
         toy.standard = SimpleNamespace(answering=1)
@@ -403,7 +396,7 @@ def test_it_ends_when_the_last_response_is_sent() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time() -> None:
+def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time():
     with bench(*setting('plant', start_paused=True, real_time_factor=0.0)) as b:
         toy = b.add(Toy)
         b.until(lambda: toy.simulation.started, 'start')
@@ -416,7 +409,7 @@ def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time() -> None:
 # --- several simulations -----------------------------------------------------------------------
 
 
-def test_each_waits_for_the_others_however_late_they_come() -> None:
+def test_each_waits_for_the_others_however_late_they_come():
     with bench() as b:
         first = FinishBarrier(b.add(lambda: Node('plant', namespace='first')), 2)
         second = FinishBarrier(b.add(lambda: Node('plant', namespace='second')), 2)

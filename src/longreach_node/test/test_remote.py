@@ -1,10 +1,5 @@
 """What commands share when they talk to nodes that run."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 from rcl_interfaces.msg import Log
 from rclpy.node import Node
@@ -14,49 +9,49 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
-from longreach_node.remote import Remote, remote
+from longreach_node.remote import remote
 from longreach_node.stamps import stamp_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import bench
 
 
 class Station(Node):
     """Listens, answers, and logs."""
 
-    def __init__(self, name: str = 'station') -> None:
+    def __init__(self, name='station'):
         super().__init__(name, namespace='far')
-        self.heard: list[float] = []
+        self.heard = []
         self.mood = True
         self.create_subscription(Float64, 'number', self._on_number, qos.SET_POINT)
         self.create_service(Trigger, '~/go', self._on_go)
 
-    def _on_number(self, message: Float64) -> None:
+    def _on_number(self, message):
         self.heard.append(message.data)
         self.get_logger().info(f'heard {message.data}')
 
-    def _on_go(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    def _on_go(self, _, response):
         response.success, response.message = self.mood, 'gone' if self.mood else 'too late'
         return response
 
 
-def talk(b: Bench, words: Callable[[Remote], Any], timeout: float = 10.0) -> Any:
+def talk(b, words, timeout=10.0):
     return b.end(b.begin(run, words, timeout))
 
 
-def run(words: Callable[[Remote], Any], timeout: float) -> Any:
+def run(words, timeout):
     with remote('visitor', 'far', timeout, 'longreach launch station') as far:
         return words(far)
 
 
 @pytest.fixture
-def b() -> Iterator[Bench]:
+def b():
     with bench() as tests:
         yield tests
 
 
-def test_a_message_is_delivered(b: Bench) -> None:
+def test_a_message_is_delivered(b):
     station = b.add(Station)
 
-    def words(far: Remote) -> str:
+    def words(far):
         publisher = far.publisher(Float64, 'number', qos.SET_POINT, 'station')
         far.deliver(publisher, Float64(data=3.0))
         return str(publisher.topic_name)
@@ -68,7 +63,7 @@ def test_a_message_is_delivered(b: Bench) -> None:
     b.until(lambda: b.driver.count_publishers('/far/number') == 0, 'end of the publisher')
 
 
-def test_a_recorder_is_not_who_was_looked_for(b: Bench) -> None:
+def test_a_recorder_is_not_who_was_looked_for(b):
     b.add(lambda: Station('recorder'))
     with pytest.raises(LongreachError) as caught:
         talk(b, lambda far: far.publisher(Float64, 'number', qos.SET_POINT, 'station'), 0.3)
@@ -78,7 +73,7 @@ def test_a_recorder_is_not_who_was_looked_for(b: Bench) -> None:
     )
 
 
-def test_a_service_answers_refuses_or_is_not_there(b: Bench) -> None:
+def test_a_service_answers_refuses_or_is_not_there(b):
     station = b.add(Station)
     assert talk(b, lambda far: far.call(Trigger, 'station/go')) == 'gone'
     station.mood = False
@@ -88,7 +83,7 @@ def test_a_service_answers_refuses_or_is_not_there(b: Bench) -> None:
         talk(b, lambda far: far.call(Trigger, 'station/come'), 0.3)
 
 
-def test_a_service_that_hangs(b: Bench) -> None:
+def test_a_service_that_hangs(b):
     b.add(Station)
     with remote('visitor', 'far', 10.0, 'longreach launch station') as far:
         far.until(far.node.create_client(Trigger, 'station/go').service_is_ready, 'no service')
@@ -98,7 +93,7 @@ def test_a_service_that_hangs(b: Bench) -> None:
             far.call(Trigger, 'station/go')
 
 
-def logged(far: Remote, name: str, number: float) -> list[str]:
+def logged(far, name, number):
     """Return what a station logs of a number."""
     log = far.log_of(name)
     publisher = far.publisher(Float64, 'number', qos.SET_POINT, name)
@@ -108,7 +103,7 @@ def logged(far: Remote, name: str, number: float) -> list[str]:
     return log
 
 
-def test_the_log_of_one_node_is_heard(b: Bench) -> None:
+def test_the_log_of_one_node_is_heard(b):
     station, other = b.add(Station), b.add(lambda: Station('other'))
     # Both log what they hear.
     assert talk(b, lambda far: logged(far, 'station', 1.0)) == ['heard 1.0']
@@ -120,16 +115,16 @@ def test_the_log_of_one_node_is_heard(b: Bench) -> None:
 class LateClock(Station):
     """Logs with the stamps of a computer whose clock is an hour behind."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__('late')
         self._lines = self.create_publisher(Log, '/rosout', qos.LATCHED_STREAM)
 
-    def _on_number(self, message: Float64) -> None:
+    def _on_number(self, message):
         stamp = stamp_of(self.get_clock().now().nanoseconds - 3_600_000_000_000)
         self._lines.publish(Log(name='far.late', msg=f'heard {message.data}', stamp=stamp))
 
 
-def test_the_log_of_another_computer_is_heard_and_old_lines_are_not(b: Bench) -> None:
+def test_the_log_of_another_computer_is_heard_and_old_lines_are_not(b):
     b.add(LateClock)
     assert talk(b, lambda far: logged(far, 'late', 1.0)) == ['heard 1.0']
     assert talk(b, lambda far: logged(far, 'late', 2.0)) == ['heard 2.0']
@@ -138,7 +133,7 @@ def test_the_log_of_another_computer_is_heard_and_old_lines_are_not(b: Bench) ->
 OTHERS = 'commands {topic}, too; stop it'
 
 
-def command(far: Remote, duration: float) -> None:
+def command(far, duration):
     publisher = far.sole_publisher(Float64, 'command', OTHERS)
     far.repeat(publisher, Float64(data=1.0), duration, Float64(data=0.0), OTHERS)
 
@@ -146,12 +141,12 @@ def command(far: Remote, duration: float) -> None:
 class Plant(Station):
     """Listens to commands, in the quality of service in which they are sent."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__('plant')
         self.create_subscription(Float64, 'command', self._on_number, qos.STREAM)
 
 
-def test_a_command_is_repeated_and_taken_back(b: Bench) -> None:
+def test_a_command_is_repeated_and_taken_back(b):
     plant = b.add(Plant)
     talk(b, lambda far: command(far, 0.3))
     b.until(lambda: plant.heard[-1:] == [0.0], 'last command')
@@ -160,7 +155,7 @@ def test_a_command_is_repeated_and_taken_back(b: Bench) -> None:
     assert 2 <= len(plant.heard) <= 16
 
 
-def test_only_one_commands(b: Bench) -> None:
+def test_only_one_commands(b):
     plant = b.add(Plant)
     begun = b.begin(run, lambda far: command(far, 1000.0), 10.0)
     b.until(lambda: plant.heard, 'commands')
@@ -174,7 +169,7 @@ def test_only_one_commands(b: Bench) -> None:
     assert len(plant.heard) == count
 
 
-def test_a_plant_that_goes(b: Bench) -> None:
+def test_a_plant_that_goes(b):
     plant = b.add(Plant)
     begun = b.begin(run, lambda far: command(far, 1000.0), 10.0)
     b.until(lambda: plant.heard, 'commands')
@@ -183,12 +178,12 @@ def test_a_plant_that_goes(b: Bench) -> None:
         b.end(begun)
 
 
-def test_time_that_moves_on_or_stands_still(b: Bench) -> None:
+def test_time_that_moves_on_or_stands_still(b):
     samples = b.driver.create_publisher(JointState, '/far/joint_states', qos.STREAM)
     stamps = iter(range(10**9))
     moving = b.driver.create_timer(0.01, lambda: samples.publish(sample(next(stamps))))
 
-    def wait(far: Remote) -> JointState:
+    def wait(far):
         return far.moving_sample(JointState, 'joint_states', 'toy', 'wake it')
 
     assert talk(b, wait).name == ['arm']
@@ -199,14 +194,14 @@ def test_time_that_moves_on_or_stands_still(b: Bench) -> None:
         talk(b, wait, 0.5)
 
 
-def sample(stamp: int) -> JointState:
+def sample(stamp):
     message = JointState(name=['arm'])
     message.header.stamp = stamp_of(stamp)
     return message
 
 
 @pytest.mark.parametrize('namespace', ['a b', 'far/', 'x//y', '9'])
-def test_a_namespace_that_cannot_be(namespace: str) -> None:
+def test_a_namespace_that_cannot_be(namespace):
     with (
         pytest.raises(InputError, match=f'^namespace {namespace!r} must not '),
         remote('visitor', namespace, 1.0, ''),

@@ -1,7 +1,5 @@
 """Which samples a controller answers, without ROS."""
 
-from __future__ import annotations
-
 import math
 from unittest.mock import Mock
 
@@ -36,14 +34,14 @@ PERIOD = 5_000_000  # of the streams [ns]
         ([(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 1), (1, 2)], [2], [2, 1]),
     ],
 )
-def test_pairs(halves: list[tuple[int, int]], whole: list[int], unpaired: list[int]) -> None:
+def test_pairs(halves, whole, unpaired):
     pairs = Pairs(most=3)
     found = [pairs.add(half, stamp, (half, stamp)) for half, stamp in halves]
     assert [s for s in found if s] == [Sample(s, (0, s), (1, s)) for s in whole]
     assert pairs.unpaired == unpaired
 
 
-def test_a_repeated_half_replaces_the_one_that_waits_and_clear_forgets() -> None:
+def test_a_repeated_half_replaces_the_one_that_waits_and_clear_forgets():
     pairs = Pairs()
     pairs.add(0, 6, 'old')
     pairs.add(0, 6, 'new')
@@ -57,7 +55,7 @@ def test_a_repeated_half_replaces_the_one_that_waits_and_clear_forgets() -> None
 # --- the order of a stream -------------------------------------------------------------------
 
 
-def order(latest: int = 100, lockstep: bool = False, whole: bool = True) -> SampleStream:
+def order(latest=100, lockstep=False, whole=True):
     """Return a stream whose latest cycle was answered at the wall time 10 s."""
     new = SampleStream(Mock(), T, lockstep, whole_cycles=whole)
     new.latest, new.answered_at = latest * NS, 10.0
@@ -83,7 +81,7 @@ def order(latest: int = 100, lockstep: bool = False, whole: bool = True) -> Samp
         (100 * NS - 4_999_999, Kind.DUPLICATE),
     ],
 )
-def test_kinds(stamp: int, kind: Kind) -> None:
+def test_kinds(stamp, kind):
     assert order().kind_of(Sample(stamp, '', None), 10.0) is kind
     first = Kind.NEW if stamp >= 0 else Kind.INVALID
     assert SampleStream(Mock(), T, False).kind_of(Sample(stamp, '', None), 10.0) is first
@@ -102,7 +100,7 @@ def test_kinds(stamp: int, kind: Kind) -> None:
         (False, 100 * NS, -1, Kind.LATE),
     ],
 )
-def test_differences_count(whole: bool, latest: int, more: int, kind: Kind) -> None:
+def test_differences_count(whole, latest, more, kind):
     stream = order(whole=whole)
     stream.latest = latest
     assert stream.kind_of(Sample(latest + more, '', None), 10.0) is kind
@@ -127,9 +125,7 @@ LATE, OLDER, NEW, RESTART = Kind.LATE, Kind.OLDER, Kind.NEW, Kind.RESTART
         (20, True, [(0, 11)], [RESTART]),
     ],
 )
-def test_order(
-    latest: int, lockstep: bool, arrivals: list[tuple[int, float]], expected: list[Kind]
-) -> None:
+def test_order(latest, lockstep, arrivals, expected):
     stream, found = order(latest, lockstep), []
     for cycle, now in arrivals:
         kind = stream.kind_of(Sample(cycle * NS, f'{cycle}', None), now)
@@ -145,31 +141,31 @@ def test_order(
 class Stream:
     """A node that answers each sample, at a steady time."""
 
-    def __init__(self, lockstep: bool = False, answers: bool = True) -> None:
+    def __init__(self, lockstep=False, answers=True):
         self.samples = SampleStream(self, 0.005, lockstep)
         self.answers = answers
         self.now = 10.0
-        self.done: list[int | str] = []
-        self.due: list[bool] = []
-        self.notes: list[str] = []
+        self.done = []
+        self.due = []
+        self.notes = []
 
-    def run(self, sample: Sample, report: bool) -> None:
+    def run(self, sample, report):
         self.done.append(sample.stamp // PERIOD)
         self.due.append(report)
         self.samples.done(sample.stamp, self.answers, self.now)
 
-    def send_again(self) -> None:
+    def send_again(self):
         self.done.append('again')
 
-    def forget(self) -> None:
+    def forget(self):
         self.done.append('forget')
 
-    def inform(self, text: str) -> None:
+    def inform(self, text):
         self.notes.append(text)
 
     warn = inform
 
-    def send(self, *indices: float) -> list[int | str]:
+    def send(self, *indices):
         """Send both halves, and return which cycles ran; again and forget by name."""
         self.done = []
         for k in indices:
@@ -178,7 +174,7 @@ class Stream:
         return self.done
 
 
-def test_what_is_missing_is_counted() -> None:
+def test_what_is_missing_is_counted():
     stream = Stream()
     stream.send(0, 1)
     stream.samples.take(1, 2 * PERIOD, 'half', stream.now)
@@ -191,7 +187,7 @@ def test_what_is_missing_is_counted() -> None:
     assert any('1 of hydraulics; do both come from one plant?' in n for n in stream.notes)
 
 
-def test_another_rate_is_said() -> None:
+def test_another_rate_is_said():
     for indices in ((0, 0.2), [0.7 * k for k in range(60)], [1.1 * k for k in range(60)]):
         stream = Stream()
         stream.send(*indices)
@@ -203,7 +199,7 @@ def test_another_rate_is_said() -> None:
     assert not stream.notes
 
 
-def test_single_older_samples_change_nothing() -> None:
+def test_single_older_samples_change_nothing():
     stream = Stream()
     assert stream.send(150, 3, 151, 4, 152, -7) == [150, 151, 152]
     assert stream.samples.counts['late'] == 3
@@ -212,7 +208,7 @@ def test_single_older_samples_change_nothing() -> None:
     assert any('allowed: stamps from 0 on' in note for note in stream.notes)
 
 
-def test_time_that_begins_anew() -> None:
+def test_time_that_begins_anew():
     stream = Stream()
     stream.send(150, 151)
     assert stream.send(3) == []
@@ -223,7 +219,7 @@ def test_time_that_begins_anew() -> None:
     assert in_lockstep.send(0, 1) == ['forget', 0, 1]
 
 
-def test_a_plant_that_asks_again() -> None:
+def test_a_plant_that_asks_again():
     stream = Stream(lockstep=True)
     stream.send(0, 1)
     stream.now += 1.0
@@ -235,7 +231,7 @@ def test_a_plant_that_asks_again() -> None:
     assert silent.send(1) == [1]
 
 
-def test_diagnostics_are_due_once_a_second() -> None:
+def test_diagnostics_are_due_once_a_second():
     stream = Stream()
     stream.send(50, 150, 200, 250, 600)
     assert stream.due == [True, False, True, False, True]
@@ -244,7 +240,7 @@ def test_diagnostics_are_due_once_a_second() -> None:
 # --- stale messages --------------------------------------------------------------------------
 
 
-def test_what_waited_while_the_process_stood_still_is_not_used() -> None:
+def test_what_waited_while_the_process_stood_still_is_not_used():
     stale, ns = Staleness(), round(1e9)
     skew = 17 * ns  # between the clocks of two computers
     assert not stale.is_stale(0, skew, 0.0)
@@ -256,7 +252,7 @@ def test_what_waited_while_the_process_stood_still_is_not_used() -> None:
     assert fresh == int(STALE * 10) + 1
 
 
-def test_a_process_that_stops_when_it_is_late_already() -> None:
+def test_a_process_that_stops_when_it_is_late_already():
     stale, ns = Staleness(), round(1e9)
     assert not stale.is_stale(0, 0, 0.0)
     assert stale.is_stale(ns, 2 * ns, 2.0)
@@ -266,7 +262,7 @@ def test_a_process_that_stops_when_it_is_late_already() -> None:
     assert not stale.is_stale(20 * ns, 20 * ns, 20.0)
 
 
-def test_a_clock_that_is_set_is_not_an_end_of_everything() -> None:
+def test_a_clock_that_is_set_is_not_an_end_of_everything():
     stale, ns = Staleness(), round(1e9)
     jump = 3600 * ns
     verdicts = []
@@ -277,7 +273,7 @@ def test_a_clock_that_is_set_is_not_an_end_of_everything() -> None:
     assert not any(verdicts[75:])
 
 
-def test_clocks_that_drift_apart() -> None:
+def test_clocks_that_drift_apart():
     stale, ns = Staleness(), round(1e9)
     # Three hours at 100 ppm: more than a second.
     verdicts = [stale.is_stale(k * ns, k * ns + k * ns // 10_000, float(k)) for k in range(10_800)]
@@ -285,7 +281,7 @@ def test_clocks_that_drift_apart() -> None:
 
 
 @pytest.mark.parametrize('lockstep', [True, False])
-def test_lockstep_uses_stale_samples(lockstep: bool) -> None:
+def test_lockstep_uses_stale_samples(lockstep):
     samples = Stream(lockstep).samples
     assert not samples.is_stale(0, 0, 0.0)
     assert samples.is_stale(0, 10**9, 1.0) is not lockstep

@@ -1,7 +1,5 @@
 """Pacing, lockstep and the simulation, with a node that notes what it is told."""
 
-from __future__ import annotations
-
 import pytest
 from simulation_rig import CYCLE, INITIAL, SAFE, Rig, Wall
 
@@ -12,7 +10,7 @@ from longreach_node.simulation import BACKLOG, SHORTEST_PERIOD
 
 
 @pytest.fixture
-def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+def wall(monkeypatch):
     wall = Wall()
     monkeypatch.setattr(module, 'time', wall)
     return wall
@@ -21,7 +19,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
 # --- incidents ---------------------------------------------------------------------------------
 
 
-def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
+def test_incidents_are_counted_for_good_and_recent_for_a_while():
     incidents = Incidents(('overruns', 'refusals'))
     assert incidents.recent(0.0) == ''
     assert [incidents.add('overruns', t) for t in (1.0, 2.0)] == [1, 2]
@@ -52,9 +50,7 @@ def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
         (True, [5 * CYCLE], 'the simulation is at 0.030000 s'),
     ],
 )
-def test_which_commands_are_accepted(
-    wall: Wall, lockstep: bool, stamps: list[int], refusal: str
-) -> None:
+def test_which_commands_are_accepted(wall, lockstep, stamps, refusal):
     simulation = Rig(wall, lockstep=lockstep).simulation
     for _ in range(3):
         simulation.go_on()
@@ -65,7 +61,7 @@ def test_which_commands_are_accepted(
     assert simulation.command == (4.0 if not refusal else 3.0 if before else INITIAL)
 
 
-def test_a_silent_sender_is_followed_by_the_safe_command(wall: Wall) -> None:
+def test_a_silent_sender_is_followed_by_the_safe_command(wall):
     rig = Rig(wall, command_timeout=0.02)
     for _ in range(4):
         rig.simulation.go_on()
@@ -89,7 +85,7 @@ def test_a_silent_sender_is_followed_by_the_safe_command(wall: Wall) -> None:
 # --- time --------------------------------------------------------------------------------------
 
 
-def test_real_time(wall: Wall) -> None:
+def test_real_time(wall):
     rig = Rig(wall, duration=0.2)
     assert (rig.samples, rig.period) == ([0], 0.01)
     rig.tick(0.0351)
@@ -104,7 +100,7 @@ def test_real_time(wall: Wall) -> None:
     assert rig.simulation.finished
 
 
-def test_a_long_delay_is_dropped(wall: Wall) -> None:
+def test_a_long_delay_is_dropped(wall):
     rig = Rig(wall, real_time_factor=2.0)
     rig.tick(0.99 * BACKLOG)
     assert rig.log == []
@@ -117,7 +113,7 @@ def test_a_long_delay_is_dropped(wall: Wall) -> None:
     assert rig.samples[-1] == 40
 
 
-def test_samples_that_are_far_apart_are_no_delay_and_time_is_repeated(wall: Wall) -> None:
+def test_samples_that_are_far_apart_are_no_delay_and_time_is_repeated(wall):
     rig = Rig(wall, real_time_factor=0.02)
     assert (rig.samples, rig.period) == ([0], 0.05)
     for _ in range(25):
@@ -127,9 +123,7 @@ def test_samples_that_are_far_apart_are_no_delay_and_time_is_repeated(wall: Wall
 
 
 @pytest.mark.parametrize(('step', 'most'), [(0.05, 6), (0.0045, 25)])
-def test_a_machine_that_is_too_slow_or_catches_up_slowly_ends_its_turn(
-    wall: Wall, step: float, most: int
-) -> None:
+def test_a_machine_that_is_too_slow_or_catches_up_slowly_ends_its_turn(wall, step, most):
     wall.step = step
     rig = Rig(wall)
     rig.tick(0.1)
@@ -137,7 +131,7 @@ def test_a_machine_that_is_too_slow_or_catches_up_slowly_ends_its_turn(
     assert rig.simulation.incidents.counts['overruns'] == 1
 
 
-def test_as_fast_as_possible_others_get_their_turn(wall: Wall) -> None:
+def test_as_fast_as_possible_others_get_their_turn(wall):
     wall.step = 6e-4
     rig = Rig(wall, real_time_factor=0.0)
     rig.tick()
@@ -148,7 +142,7 @@ def test_as_fast_as_possible_others_get_their_turn(wall: Wall) -> None:
 
 
 @pytest.mark.parametrize('factor', [0.0, 1000.0])
-def test_lockstep_waits_for_each_answer(wall: Wall, factor: float) -> None:
+def test_lockstep_waits_for_each_answer(wall, factor):
     rig = Rig(wall, lockstep=True, real_time_factor=factor)
     for _ in range(3):
         rig.tick(0.1)
@@ -170,9 +164,7 @@ def test_lockstep_waits_for_each_answer(wall: Wall, factor: float) -> None:
 
 
 @pytest.mark.parametrize(('sample', 'limit', 'repeated'), [(0, 6, 5), (1, 5, 1)])
-def test_lockstep_ends_when_no_answer_comes(
-    wall: Wall, sample: int, limit: int, repeated: int
-) -> None:
+def test_lockstep_ends_when_no_answer_comes(wall, sample, limit, repeated):
     rig = Rig(wall, lockstep=True, lockstep_timeout=5.0, start_timeout=1.0)
     if sample:
         rig.simulation.accept(1.0, 0)
@@ -186,7 +178,7 @@ def test_lockstep_ends_when_no_answer_comes(
         rig.tick(0.1)
 
 
-def test_a_pause_is_no_lockstep_timeout(wall: Wall) -> None:
+def test_a_pause_is_no_lockstep_timeout(wall):
     rig = Rig(wall, lockstep=True, lockstep_timeout=0.5, start_timeout=0.0)
     rig.simulation.pause()
     assert rig.simulation.step_once() == 'the command to the sample of 0 s has not come yet'
@@ -199,7 +191,7 @@ def test_a_pause_is_no_lockstep_timeout(wall: Wall) -> None:
     assert rig.samples == [0, 1]
 
 
-def test_the_second_answer_to_a_sample_that_was_published_again_is_no_incident(wall: Wall) -> None:
+def test_the_second_answer_to_a_sample_that_was_published_again_is_no_incident(wall):
     rig = Rig(wall, lockstep=True)
     for _ in range(11):
         rig.tick(0.1)
@@ -214,7 +206,7 @@ def test_the_second_answer_to_a_sample_that_was_published_again_is_no_incident(w
     assert rig.simulation.accept(1.0, CYCLE) != ''
 
 
-def test_pause_step_resume_reset(wall: Wall) -> None:
+def test_pause_step_resume_reset(wall):
     rig = Rig(wall)
     assert 'is paused; call ~/pause' in rig.simulation.step_once()
     rig.simulation.pause()
@@ -233,8 +225,8 @@ def test_pause_step_resume_reset(wall: Wall) -> None:
 
 @pytest.mark.parametrize('lockstep', [False, True])
 @pytest.mark.parametrize('factor', [0.0, 1.0])
-def test_many_steps(wall: Wall, lockstep: bool, factor: float) -> None:
-    left: list[tuple[int, str]] = []
+def test_many_steps(wall, lockstep, factor):
+    left = []
     rig = Rig(wall, start_paused=True, lockstep=lockstep, real_time_factor=factor)
     rig.simulation.step_many(3, lambda *rest: left.append(rest))
     for k in range(5):
@@ -248,10 +240,8 @@ def test_many_steps(wall: Wall, lockstep: bool, factor: float) -> None:
 
 
 @pytest.mark.parametrize('one', [True, False])
-def test_a_machine_that_fails_ends_its_steps_or_its_node(
-    wall: Wall, monkeypatch: pytest.MonkeyPatch, one: bool
-) -> None:
-    def diverge(*_: float) -> float:
+def test_a_machine_that_fails_ends_its_steps_or_its_node(wall, monkeypatch, one):
+    def diverge(*_):
         raise LongreachError('x diverges')
 
     rig = Rig(wall, start_paused=True)
@@ -270,7 +260,7 @@ def test_a_machine_that_fails_ends_its_steps_or_its_node(
         rig.tick(0.1)
 
 
-def test_no_single_step_after_the_end(wall: Wall) -> None:
+def test_no_single_step_after_the_end(wall):
     rig = Rig(wall, start_paused=True, duration=0.01)
     assert rig.simulation.step_once() == ''
     assert rig.simulation.step_once() == 'the simulation has ended'
@@ -278,7 +268,7 @@ def test_no_single_step_after_the_end(wall: Wall) -> None:
     assert rig.simulation.step_once() == 'the simulation has ended'
 
 
-def test_many_steps_do_not_wait_for_a_slow_schedule(wall: Wall) -> None:
+def test_many_steps_do_not_wait_for_a_slow_schedule(wall):
     rig = Rig(wall, start_paused=True, real_time_factor=0.01)
     assert rig.period == 0.05
     wall.step = 5e-3
@@ -290,10 +280,10 @@ def test_many_steps_do_not_wait_for_a_slow_schedule(wall: Wall) -> None:
 
 
 @pytest.mark.parametrize(('state', 'clock'), [(True, True), (True, False), (False, True)])
-def test_equal_steps_after_a_reset(wall: Wall, state: bool, clock: bool) -> None:
+def test_equal_steps_after_a_reset(wall, state, clock):
     simulation = Rig(wall).simulation
 
-    def seven() -> float:
+    def seven():
         assert simulation.command == INITIAL
         assert simulation.accept(0.1, simulation.sample * CYCLE) == ''
         for _ in range(7):
@@ -306,7 +296,7 @@ def test_equal_steps_after_a_reset(wall: Wall, state: bool, clock: bool) -> None
     assert (seven() == first) == state
 
 
-def test_a_process_that_ends_makes_no_more_steps(wall: Wall) -> None:
+def test_a_process_that_ends_makes_no_more_steps(wall):
     rig = Rig(wall, step=1e-6, publish_rate=100.0)
     rig.node.is_shut_down.return_value = True
     rig.tick(0.02)
@@ -314,7 +304,7 @@ def test_a_process_that_ends_makes_no_more_steps(wall: Wall) -> None:
     assert rig.simulation.state == 0.0
 
 
-def test_the_speed_changes_at_run_time(wall: Wall) -> None:
+def test_the_speed_changes_at_run_time(wall):
     rig = Rig(wall)
     rig.tick(0.0101)
     rig.simulation.set_speed(rig.simulation.settings.replace(real_time_factor=10.0))

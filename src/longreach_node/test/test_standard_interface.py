@@ -4,8 +4,6 @@ The services of simulation_interfaces, with stand-ins of the generated types.
 The stand-ins have the fields and constants of versions 1.5 and 2.1, and refuse any other name.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from types import ModuleType, SimpleNamespace
@@ -24,7 +22,7 @@ from longreach_node.standard_interface import SERVICES, add_standard_services, i
 from longreach_node.testing import bench
 
 
-def message(name: str, constants: str = '', **fields: Any) -> type:
+def message(name, constants='', **fields):
     """Return a class with fields, each a factory of its default, and constants ``A=0 B=1``."""
     cls = dataclasses.make_dataclass(
         name,
@@ -37,9 +35,7 @@ def message(name: str, constants: str = '', **fields: Any) -> type:
     return cls
 
 
-def service(
-    request: dict[str, Any], response: dict[str, Any], on_request: str = '', on_response: str = ''
-) -> SimpleNamespace:
+def service(request, response, on_request='', on_response=''):
     return SimpleNamespace(
         Request=message('Request', on_request, **request),
         Response=message('Response', on_response, **response),
@@ -64,7 +60,7 @@ FEATURES = (
     ' STEP_SIMULATION_SINGLE=31 STEP_SIMULATION_MULTIPLE=32'
 )
 SimulatorFeatures = message('SimulatorFeatures', FEATURES, features=list, custom_info=str)
-TYPES: dict[str, Any] = {
+TYPES = {
     'Result': Result,
     'SimulationState': SimulationState,
     'SimulatorFeatures': SimulatorFeatures,
@@ -85,12 +81,12 @@ TYPES: dict[str, Any] = {
 class Rig(simulation_rig.Rig):
     """A simulation on a node without middleware, and its services."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    def __init__(self, monkeypatch, **settings):
         # Each look at the clock takes longer than a turn may: one sample in a tick.
         wall = simulation_rig.Wall(5e-3)
         monkeypatch.setattr(simulation, 'time', wall)
         super().__init__(wall, **{'start_paused': True, **settings})
-        self.services: dict[str, Any] = {}
+        self.services = {}
         self.node.create_service = lambda _, name, callback, **__: self.services.update(
             {name: callback}
         )
@@ -98,27 +94,27 @@ class Rig(simulation_rig.Rig):
         assert interface is not None
         self.interface = interface
 
-    def begin(self, kind: str, **fields: Any) -> Any:
+    def begin(self, kind, **fields):
         """Call a service, and return the coroutine that waits for its response."""
         callback = self.services[f'~/{SERVICES[kind]}']
         return callback(TYPES[kind].Request(**fields), TYPES[kind].Response())
 
-    def call(self, kind: str, **fields: Any) -> Any:
+    def call(self, kind, **fields):
         """Call a service and return its response."""
         return self.finish(self.begin(kind, **fields))
 
-    def result(self, kind: str, **fields: Any) -> tuple[int, str]:
+    def result(self, kind, **fields):
         result = self.call(kind, **fields).result
         assert bool(result.error_message) == (result.result != OK)
         return result.result, result.error_message
 
-    def set_state(self, state: int) -> tuple[int, str]:
+    def set_state(self, state):
         return self.result('SetSimulationState', state=SimulationState(state=state))
 
-    def state(self) -> int:
+    def state(self):
         return int(self.call('GetSimulationState').state.state)
 
-    def finish(self, coroutine: Any) -> Any:
+    def finish(self, coroutine):
         """Return the result of a coroutine that waits for samples."""
         for _ in range(1000):
             try:
@@ -128,23 +124,23 @@ class Rig(simulation_rig.Rig):
             self.tick()
         raise AssertionError('the coroutine does not end')
 
-    def ticks(self, count: int) -> None:
+    def ticks(self, count):
         for _ in range(count):
             self.tick()
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def test_features(rig: Rig) -> None:
+def test_features(rig):
     features = rig.call('GetSimulatorFeatures').features
     assert features.features == [20, 21, 22, 24, 25, 26, 31, 32]
     assert 'a step is one sample' in features.custom_info
 
 
-def test_states(rig: Rig) -> None:
+def test_states(rig):
     assert rig.state() == PAUSED
     assert rig.set_state(PAUSED) == (101, 'the simulation is in this state already')
     assert rig.set_state(PLAYING) == (OK, '')
@@ -170,7 +166,7 @@ def test_states(rig: Rig) -> None:
     assert rig.result('StepSimulation') == (INCORRECT, 'the simulation has ended')
 
 
-def test_steps_need_a_pause(rig: Rig) -> None:
+def test_steps_need_a_pause(rig):
     for state, text in ((PLAYING, 'playing'), (STOPPED, 'stopped')):
         rig.set_state(state)
         refusal = f'the simulation is {text}: pause it before stepping'
@@ -198,7 +194,7 @@ def test_steps_need_a_pause(rig: Rig) -> None:
         (9, FAILED, True, True),
     ],
 )
-def test_scopes_of_a_reset(rig: Rig, scope: int, code: int, state: bool, sample: bool) -> None:
+def test_scopes_of_a_reset(rig, scope, code, state, sample):
     rig.call('StepSimulation', steps=5)
     before = rig.simulation.state
     assert rig.result('ResetSimulation', scope=scope)[0] == code
@@ -206,7 +202,7 @@ def test_scopes_of_a_reset(rig: Rig, scope: int, code: int, state: bool, sample:
     assert rig.simulation.sample == (5 if sample else 0)
 
 
-def diverge(*_: float) -> float:
+def diverge(*_):
     raise LongreachError('the pendulum diverges')
 
 
@@ -223,7 +219,7 @@ INTERRUPTIONS = {
 
 
 @pytest.mark.parametrize('how', INTERRUPTIONS)
-def test_steps_are_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) -> None:
+def test_steps_are_interrupted(monkeypatch, how):
     rig = Rig(monkeypatch, duration=0.05 if how == 'end' else 0.0)
     coroutine = rig.begin('StepSimulation', steps=10**9)
     coroutine.send(None)
@@ -245,7 +241,7 @@ def test_steps_are_interrupted(monkeypatch: pytest.MonkeyPatch, how: str | int) 
     assert rig.interface.answering == 0
 
 
-def test_other_requests_while_steps_are_made(rig: Rig) -> None:
+def test_other_requests_while_steps_are_made(rig):
     coroutine = rig.begin('StepSimulation', steps=10)
     coroutine.send(None)
     rig.ticks(5)
@@ -262,7 +258,7 @@ def test_other_requests_while_steps_are_made(rig: Rig) -> None:
 # --- what is installed -------------------------------------------------------------------------
 
 
-def test_types_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_are_those_of_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, 'simulation_interfaces', ModuleType('simulation_interfaces'))
     modules = {kind: ModuleType(kind) for kind in ('msg', 'srv')}
     for kind, module in modules.items():
@@ -272,7 +268,7 @@ def test_types_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None
     assert installed_types() == TYPES
 
 
-def test_without_the_package_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_there_is_nothing(monkeypatch):
     monkeypatch.setitem(sys.modules, 'simulation_interfaces', None)
     node = Mock()
     assert add_standard_services(node, Mock()) is None
@@ -280,13 +276,13 @@ def test_without_the_package_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert said == 'simulation_interfaces is not installed: its services are left out'
 
 
-def test_a_real_service_waits_for_its_steps() -> None:
+def test_a_real_service_waits_for_its_steps():
     # A generated type with the same shape as far as a coroutine and its executor are concerned.
     with bench() as b:
         node = b.add(lambda: Node('plant'))
-        waiting: list[Future] = []
+        waiting = []
 
-        async def step(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        async def step(_, response):
             waiting.append(Future())
             response.success = await waiting[-1]
             return response
