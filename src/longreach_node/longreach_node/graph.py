@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from longreach_dynamics.errors import LongreachError
 from longreach_node import qos
-from longreach_node.simulator_parameters import SimulatorParameters
+
+if TYPE_CHECKING:
+    from longreach_node.plant_node import PlantNode
 
 # Missing connections are reported after this time [s]; discovery usually takes less.
 _REPORT_AFTER = 0.3
@@ -47,48 +48,26 @@ def duplicates(node: Node, topic: str) -> str:
     return '; '.join(problems)
 
 
-def missing_connection(
-    node: Node,
-    links: Iterable[tuple[Publisher, Subscription]],
-    outputs: Iterable[Publisher],
-    watchers: Iterable[tuple[Publisher, str]],
-    listeners: int,
-) -> str:
-    """Return a text on what of a plant node is not connected yet, empty if all is."""
-    for publisher, subscription in links:
-        if publisher.get_subscription_count() < listeners + 1:
-            return f'subscriber of {publisher.topic_name}'
-        if subscription.get_publisher_count() < 1:
-            return f'publisher of {subscription.topic_name}'
-    for publisher in outputs:
-        if publisher.get_subscription_count() < listeners:
-            return f'listener to {publisher.topic_name}'
-    for publisher, name in watchers:
-        if not is_subscriber(node, name, publisher):
-            return f'node {name} that listens to {publisher.topic_name}'
-    return ''
-
-
 class StartBarrier:
-    """The wait for other nodes before the first sample; ``description`` is logged after it."""
+    """The wait of a plant for other nodes before the first sample."""
 
-    def __init__(self, node: Node, settings: SimulatorParameters, description: str) -> None:
-        self._log = node.get_logger()
-        self._settings = settings
-        self._description = description
+    def __init__(self, plant: PlantNode[Any, Any]) -> None:
+        self._plant, self._log = plant, plant.get_logger()
+        self._description = plant.settings.description(plant.machine)
         self._begun = time.monotonic()
         self._reported = ''
 
-    def is_open(self, missing: str) -> bool:
+    def is_open(self) -> bool:
         """Return whether nothing is missing, or the wait is over; an error in lockstep."""
-        waited, limit = time.monotonic() - self._begun, self._settings.start_timeout
+        missing, settings = self._missing(), self._plant.settings
+        waited, limit = time.monotonic() - self._begun, settings.start_timeout
         if missing and waited < limit:
             if missing != self._reported and waited > _REPORT_AFTER:
                 self.log_description()
                 self._reported = missing
                 self._log.info(f'waiting for a {missing}, for {limit:g} s at most (start_timeout)')
             return False
-        if missing and self._settings.lockstep:
+        if missing and settings.lockstep:
             raise LongreachError(
                 f'lockstep cannot begin: after {waited:.1f} s there is no {missing}. Start the'
                 ' controller, in the same namespace and ROS_DOMAIN_ID'
@@ -98,6 +77,22 @@ class StartBarrier:
         elif self._reported:
             self._log.info(f'started after {waited:.1f} s')
         return True
+
+    def _missing(self) -> str:
+        """Return a text on what is not connected yet, empty if all is."""
+        plant, listeners = self._plant, self._plant.settings.listeners
+        for publisher, subscription in plant.links:
+            if publisher.get_subscription_count() < listeners + 1:
+                return f'subscriber of {publisher.topic_name}'
+            if subscription.get_publisher_count() < 1:
+                return f'publisher of {subscription.topic_name}'
+        for publisher in plant.outputs:
+            if publisher.get_subscription_count() < listeners:
+                return f'listener to {publisher.topic_name}'
+        for publisher, name in plant.watchers:
+            if not is_subscriber(plant, name, publisher):
+                return f'node {name} that listens to {publisher.topic_name}'
+        return ''
 
     def log_description(self) -> None:
         """Say what runs, once."""

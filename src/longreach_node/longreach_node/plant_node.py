@@ -150,7 +150,7 @@ class PlantNode(Node, Generic[State, Command]):
             # Kept by the publisher for viewers and recorders that come later.
             self._description = self.create_publisher(String, 'robot_description', qos.VISUAL)
             self._description.publish(String(data=description))
-        self._start = graph.StartBarrier(self, settings, settings.description(self.machine))
+        self._start = graph.StartBarrier(self)
         self._finish = graph.FinishBarrier(self, settings.companions)
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', qos.CLOCK) if settings.publish_clock else None
@@ -354,8 +354,7 @@ class PlantNode(Node, Generic[State, Command]):
         if simulation.quitting:
             self._end()
         elif not simulation.started:
-            connections = (self.links, self.outputs, self.watchers, self.settings.listeners)
-            if self._start.is_open(graph.missing_connection(self, *connections)):
+            if self._start.is_open():
                 simulation.start()
                 self._start.log_description()
         elif not simulation.finished:
