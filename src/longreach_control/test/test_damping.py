@@ -1,10 +1,7 @@
 """Damping of the boom: the plant against the boom itself, controllers, tip control, benchmark."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +10,7 @@ import pytest
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.modes import held_modes
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.state import BoomCommand, StateParts, closed_valves
 from longreach_control.benchmark import (
@@ -31,7 +28,7 @@ from longreach_control.benchmark import (
 )
 from longreach_control.cases import DISTURBANCES, START, Case, postures, scenario_of
 from longreach_control.commands import _check_neighbours, _draw
-from longreach_control.controller import DampingController, Measured, Wanted
+from longreach_control.controller import DampingController, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
 from longreach_control.results import read_cases, summarize
@@ -43,23 +40,23 @@ from longreach_tools.output import locked_directory
 
 
 @pytest.fixture(scope='module')
-def boom() -> BoomParameters:
+def boom():
     return load_boom()
 
 
 @pytest.fixture(scope='module')
-def situation(boom: BoomParameters) -> Situation:
+def situation(boom):
     return Situation(boom, boom.pose('site'))
 
 
-def test_the_plant_has_the_modes_of_the_boom(situation: Situation) -> None:
+def test_the_plant_has_the_modes_of_the_boom(situation):
     plant = Plant.of(situation)
     frequencies, _ = plant.modes()
     expected, _ = held_modes(situation.boom, situation.angles, (), [True] * 4)
     assert frequencies[:5] == pytest.approx(expected[:5], rel=1e-3)
 
 
-def test_oil_does_not_change_while_the_boom_swings(boom: BoomParameters) -> None:
+def test_oil_does_not_change_while_the_boom_swings(boom):
     """s = s_p + F / k of closed cylinders stays, while the load falls off and pistons slide."""
     # A load that falls off: one that is picked up would open the make-up valves of the rod sides.
     load = HangingLoad(mass=60.0)
@@ -78,7 +75,7 @@ def test_oil_does_not_change_while_the_boom_swings(boom: BoomParameters) -> None
     assert np.abs(seen).max() < 0.02 * np.ptp(moved, axis=0).max()
 
 
-def test_a_delayed_model_is_the_model_later() -> None:
+def test_a_delayed_model_is_the_model_later():
     A, B = held_input(np.array([[-1.0]]), np.array([[1.0]]), 0.1)
     assert A[0, 0] == pytest.approx(math.exp(-0.1))
     assert B[0, 0] == pytest.approx(1.0 - math.exp(-0.1))
@@ -93,7 +90,7 @@ def test_a_delayed_model_is_the_model_later() -> None:
 
 
 @pytest.mark.parametrize('ratio', [0.006, 0.05, 0.15, 0.4])
-def test_the_damping_ratio_is_that_of_the_vibration(ratio: float) -> None:
+def test_the_damping_ratio_is_that_of_the_vibration(ratio):
     time = np.arange(0.0, 20.0, 0.01)
     omega = 2.7
     damped = omega * math.sqrt(1.0 - ratio**2)
@@ -101,7 +98,7 @@ def test_the_damping_ratio_is_that_of_the_vibration(ratio: float) -> None:
     assert damping_ratio(rate) == pytest.approx(ratio, rel=0.03, abs=1e-3)
 
 
-def test_a_vibration_that_is_gone_has_a_lower_bound() -> None:
+def test_a_vibration_that_is_gone_has_a_lower_bound():
     """Less than a tenth at the second extreme: at least 0.59."""
     assert damping_ratio(np.array([0.0, 1.0, 0.5, -0.01, 0.001])) == pytest.approx(0.591, abs=1e-3)
     # A first part that only decays, and a second one below what counts: at least so much.
@@ -111,7 +108,7 @@ def test_a_vibration_that_is_gone_has_a_lower_bound() -> None:
     assert math.isnan(damping_ratio(np.array([0.0, 0.015, -0.012, 0.0]), 0.01))
 
 
-def test_the_benchmark_is_the_same_for_everybody(boom: BoomParameters) -> None:
+def test_the_benchmark_is_the_same_for_everybody(boom):
     few, more = postures(boom, 3), postures(boom, 6)
     assert few == more[:3]
     for name in DISTURBANCES:
@@ -122,16 +119,14 @@ def test_the_benchmark_is_the_same_for_everybody(boom: BoomParameters) -> None:
         scenario_of(Case(few[0], 'rain'))
 
 
-def test_a_boom_that_cannot_reach_the_postures_is_refused(
-    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_boom_that_cannot_reach_the_postures_is_refused(boom, monkeypatch):
     monkeypatch.setattr('longreach_control.cases._REACH', 40.0)
     with pytest.raises(InputError, match=r'are 35\.6 m long in all, allowed: 40 m or more'):
         postures(boom, 7)
 
 
 @pytest.mark.parametrize('name', [name for name in CONTROLLERS if name != 'none'])
-def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None:
+def test_a_controller_damps_what_it_can(boom, name):
     """Model-based ones damp a pick-up, shaping calms a stop; nothing becomes unstable."""
     what = 'stop' if name == 'shaping' else 'pick_up'
     case, end = Case(postures(boom, 5)[1], what), 4.0 if name == 'shaping' else 1.0
@@ -153,11 +148,11 @@ def test_a_controller_damps_what_it_can(boom: BoomParameters, name: str) -> None
         assert np.ptp(trace.mode[late]) < 0.5 * np.ptp(alone.mode[late])
 
 
-def test_ten_lines_make_a_controller(boom: BoomParameters) -> None:
+def test_ten_lines_make_a_controller(boom):
     """The example of the documentation runs, and damps."""
 
     class Yielding(DampingController):
-        def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        def velocities(self, measured, wanted):
             force = self.forces(measured)
             self.slow = getattr(self, 'slow', force)
             self.slow = self.slow + 0.01 * (force - self.slow)
@@ -169,9 +164,7 @@ def test_ten_lines_make_a_controller(boom: BoomParameters) -> None:
     assert damping_ratio(trace.mode[after]) > damping_ratio(alone.mode[after])
 
 
-def tips(
-    boom: BoomParameters, scenario: Scenario, control: TipControl, velocity: np.ndarray
-) -> np.ndarray:
+def tips(boom, scenario, control, velocity):
     """Return the tip's positions each 0.1 s of a boom whose joystick is moved from 1 s to 4 s."""
     machine = Boom(boom, scenario)
     state = machine.initial_state()
@@ -189,7 +182,7 @@ def tips(
 
 
 @pytest.mark.slow
-def test_sag_is_taken_back(boom: BoomParameters) -> None:
+def test_sag_is_taken_back(boom):
     scenario = Scenario(duration=20.0, pose='site', attach=(Attachment(time=2.0, mass=60.0),))
     sags = []
     for compensation in (False, True):
@@ -202,7 +195,7 @@ def test_sag_is_taken_back(boom: BoomParameters) -> None:
 
 
 @pytest.mark.parametrize('velocity', [(0.2, 0.0), (0.0, -0.2)])
-def test_a_joystick_moves_the_tip(boom: BoomParameters, velocity: tuple[float, float]) -> None:
+def test_a_joystick_moves_the_tip(boom, velocity):
     scenario = Scenario(duration=8.0, pose='site')
     control = TipControl(Situation(boom, boom.pose('site'), delay=0.0))
     found = tips(boom, scenario, control, np.array(velocity))
@@ -210,7 +203,7 @@ def test_a_joystick_moves_the_tip(boom: BoomParameters, velocity: tuple[float, f
     assert moved == pytest.approx(3.0 * np.array(velocity), abs=0.12)
 
 
-def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
+def test_joint_rates_respect_ends_and_the_pump(situation):
     control = TipControl(situation)
     angles = np.array(situation.angles)
     free = control.joint_rates(angles, np.array([0.1, 0.1]))
@@ -235,7 +228,7 @@ def test_joint_rates_respect_ends_and_the_pump(situation: Situation) -> None:
         TipControl(situation, pump_flow=0.0)
 
 
-def test_joint_rates_of_a_stretched_boom_are_smooth(situation: Situation) -> None:
+def test_joint_rates_of_a_stretched_boom_are_smooth(situation):
     control, angles = TipControl(situation), np.radians([13.0, -13.8, 6.5, 2.4])
     rates = []
     for _ in range(1500):
@@ -244,7 +237,7 @@ def test_joint_rates_of_a_stretched_boom_are_smooth(situation: Situation) -> Non
     assert np.abs(np.diff(rates[500:], axis=0)).max() < math.radians(0.1)
 
 
-def test_situations_are_checked(boom: BoomParameters) -> None:
+def test_situations_are_checked(boom):
     with pytest.raises(InputError, match='sample_time = 0'):
         Situation(boom, boom.pose('site'), sample_time=0.0)
     with pytest.raises(InputError, match='delay = 2'):
@@ -255,25 +248,25 @@ def test_situations_are_checked(boom: BoomParameters) -> None:
 
 
 @pytest.mark.parametrize('spools', [None, [0.0, 0.0], 'open', np.full(4, 1j)])
-def test_a_command_of_no_use_is_refused(boom: BoomParameters, spools: object) -> None:
+def test_a_command_of_no_use_is_refused(boom, spools):
     control = SimpleNamespace(cycle=lambda *_: spools)
     case = Case(postures(boom, 1)[0], 'stop')
     with pytest.raises(InputError, match=r'commands .*, allowed: 4 real numbers'):
-        run_case(case, boom, lambda _: control, 0.1)  # type: ignore[arg-type, return-value]
+        run_case(case, boom, lambda _: control, 0.1)
 
 
 @pytest.mark.parametrize('spool', [math.nan, 7.0])
-def test_a_command_out_of_range_ends_the_run(boom: BoomParameters, spool: float) -> None:
+def test_a_command_out_of_range_ends_the_run(boom, spool):
     control = SimpleNamespace(cycle=lambda *_: np.full(4, spool))
     case = Case(postures(boom, 1)[0], 'stop')
-    trace = run_case(case, boom, lambda _: control, 0.1)  # type: ignore[arg-type, return-value]
+    trace = run_case(case, boom, lambda _: control, 0.1)
     assert 'allowed: [-1, 1]' in trace.error
     assert trace.time.size == 1
 
 
-def test_velocities_that_are_no_numbers_end_the_run(boom: BoomParameters) -> None:
+def test_velocities_that_are_no_numbers_end_the_run(boom):
     class Lost(DampingController):
-        def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        def velocities(self, measured, wanted):
             return np.full(4, math.nan)
 
     case = Case(postures(boom, 1)[0], 'stop')
@@ -281,23 +274,23 @@ def test_velocities_that_are_no_numbers_end_the_run(boom: BoomParameters) -> Non
     assert 'commands spools [nan' in trace.error
 
     class Scalar(DampingController):
-        def velocities(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        def velocities(self, measured, wanted):
             return np.float64(0.0)
 
     with pytest.raises(InputError, match=r'velocities returns .*0.0.*, allowed: 4 numbers'):
         run_case(case, boom, Scalar, 0.1)
 
 
-def test_commands_under_way_are_those_that_were_given(boom: BoomParameters) -> None:
+def test_commands_under_way_are_those_that_were_given(boom):
     class Ramp(DampingController):
-        def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        def cycle(self, measured, wanted):
             self.commanded = self.commanded + 0.01
             return self.commanded
 
     class Same(Ramp):
         spools = np.zeros(4)
 
-        def cycle(self, measured: Measured, wanted: Wanted) -> np.ndarray:
+        def cycle(self, measured, wanted):
             self.spools[:] = super().cycle(measured, wanted)
             return self.spools
 
@@ -306,7 +299,7 @@ def test_commands_under_way_are_those_that_were_given(boom: BoomParameters) -> N
     np.testing.assert_array_equal(fresh.spools, same.spools)
 
 
-def test_modules_beside_users_files_have_different_names(tmp_path: Path) -> None:
+def test_modules_beside_users_files_have_different_names(tmp_path):
     for folder in ('a', 'b'):
         (tmp_path / folder / 'lib').mkdir(parents=True)
         for name in ('ctl.py', 'lib/gains.py'):
@@ -318,11 +311,9 @@ def test_modules_beside_users_files_have_different_names(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_and_joins_a_user(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_goes_on_and_joins_a_user(tmp_path, capsys):
 
-    def command(*arguments: str, code: int = 0) -> str:
+    def command(*arguments, code=0):
         assert cli.main(['benchmark', 'damping', '--processes', '1', *arguments]) == code
         said = capsys.readouterr()
         return said.err if code else said.out
@@ -362,9 +353,9 @@ def test_the_command_goes_on_and_joins_a_user(
     assert "controller 'pid', allowed: none" in command('--controllers', 'pid', code=2)
 
 
-def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
+def test_a_summary_says_what_was_reached(tmp_path):
 
-    def one(damping: float, settling: float | None, error: str = '') -> dict[str, object]:
+    def one(damping, settling, error=''):
         found = Measures(damping, settling or math.inf, 0.01, 2e7, 3.0, 0.01, 0, error)
         return found._asdict() | {'settling': settling}
 
@@ -399,9 +390,7 @@ def test_a_summary_says_what_was_reached(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(('number', 'what', 'end'), [(1, 'release', 1.0), (34, 'stop', 4.0)])
-def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(
-    boom: BoomParameters, number: int, what: str, end: float
-) -> None:
+def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(boom, number, what, end):
     """With too much trust in the model the release swings on, with too little the stop."""
     case = Case(postures(boom, number + 1)[number], what)
     alone, trace = (run_case(case, boom, one) for one in (CONTROLLERS['none'], ModalFeedback))
@@ -414,18 +403,16 @@ def test_neither_a_wrong_load_nor_noise_keeps_the_tip_swinging(
 @pytest.mark.parametrize(
     ('what', 'end', 'most'), [('pick_up', START, 0.8), ('stop', START + 3.0, 0.4)]
 )
-def test_the_tip_is_brought_to_its_rest_but_stops_where_it_is(
-    boom: BoomParameters, what: str, end: float, most: float
-) -> None:
+def test_the_tip_is_brought_to_its_rest_but_stops_where_it_is(boom, what, end, most):
     """Against friction that would hold it away; an operator's stop asks for no position."""
     trace = run_case(Case(postures(boom, 40)[39], what), boom, ModalFeedback, end + 4.0)
     assert settling_time(trace.tip[trace.time >= end], 0.01) < most
 
 
-def test_motion_is_no_vibration() -> None:
+def test_motion_is_no_vibration():
     time = SAMPLE_TIME * np.arange(2000)
 
-    def settles(x: np.ndarray, least: float = 0.01) -> float:
+    def settles(x, least=0.01):
         return settling_time(np.stack([np.zeros(len(x)), x], axis=1), least)
 
     assert settles(np.zeros(2000)) == 0.0
@@ -449,14 +436,14 @@ def test_motion_is_no_vibration() -> None:
 
 
 @pytest.mark.filterwarnings('error::UserWarning')
-def test_a_figure_without_impulses_has_no_empty_legend(tmp_path: Path) -> None:
+def test_a_figure_without_impulses_has_no_empty_legend(tmp_path):
     measures = {name: {'settling': 2.0, 'damping': None} for name in ('none', 'mine')}
     cases = [{'posture': 0, 'disturbance': 'stop', 'measures': measures}]
     _draw(tmp_path / 'mine.png', 'mine', cases)
     assert (tmp_path / 'mine.png').exists()
 
 
-def test_measures_name_violations(boom: BoomParameters) -> None:
+def test_measures_name_violations(boom):
     rows = 500
     trace = Trace(
         SAMPLE_TIME * np.arange(rows),

@@ -1,16 +1,11 @@
 """The node of a damping controller in lockstep with the plant: equal to the library."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, Vector3
 from longreach_msgs.msg import HydraulicState, ValveCommand
-from sensor_msgs.msg import JointState
 
 from longreach_boom.follower import Measurement
 from longreach_boom.kinematics import point_motion
@@ -27,12 +22,11 @@ from longreach_control.controller import Measured, Wanted
 from longreach_control.damping_node import DampingNode
 from longreach_control.follower import DampingFollower, TipFollower
 from longreach_control.modal import ModalFeedback
-from longreach_control.plant import Situation
 from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.scenarios import ValveCommand as Spools
 from longreach_dynamics.trajectories import Waypoint
-from longreach_dynamics.trajectory_following import FARTHEST, FollowerState
+from longreach_dynamics.trajectory_following import FARTHEST
 from longreach_node.cycle_node import CycleNode
 from longreach_node.testing import bench, setting
 
@@ -46,9 +40,7 @@ trajectory:
 CYCLE, CYCLES = 0.005, 100
 
 
-def driven(
-    follower: DampingFollower, machine: Boom, cycles: int
-) -> Iterator[tuple[float, StateParts, FollowerState]]:
+def driven(follower, machine, cycles):
     """Yield time, parts of the boom's state and state of its controller in each cycle."""
     boom, state, answered = machine.parameters, machine.initial_state(), None
     for k in range(cycles):
@@ -60,9 +52,7 @@ def driven(
 
 
 @pytest.mark.parametrize('method', ['modal', 'tip'])
-def test_in_lockstep_the_node_commands_as_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_in_lockstep_the_node_commands_as_the_library(tmp_path, monkeypatch, method):
     monkeypatch.setattr(damping_node, '_SILENT', math.inf)
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO)
@@ -88,7 +78,7 @@ def test_in_lockstep_the_node_commands_as_the_library(
     np.testing.assert_allclose(last.head_pressure, parts.head_pressures, rtol=1e-6)
 
 
-def test_a_command_that_is_shaped_is_late_and_not_left_behind() -> None:
+def test_a_command_that_is_shaped_is_late_and_not_left_behind():
     boom, end = load_boom(), (70.0, -50.0, -35.0, 10.0)
     scenario = Scenario(
         duration=12.0, pose='site', trajectory=(Waypoint(time=8.0, angles_deg=end),)
@@ -104,9 +94,7 @@ def test_a_command_that_is_shaped_is_late_and_not_left_behind() -> None:
 @pytest.mark.parametrize(
     ('joint', 'way', 'time', 'most'), [(0, 15.0, 7.0, 1.0), (1, 20.0, 4.3, 2.5)]
 )
-def test_a_valve_at_its_end_moves_no_other_joint(
-    joint: int, way: float, time: float, most: float
-) -> None:
+def test_a_valve_at_its_end_moves_no_other_joint(joint, way, time, most):
     """At 75 % and 95 % of its largest rate a joint does not follow under load, and is resumed."""
     boom, end = load_boom(), np.degrees(load_boom().pose('site'))
     end[joint] += way
@@ -124,7 +112,7 @@ def test_a_valve_at_its_end_moves_no_other_joint(
 
 
 @pytest.mark.parametrize('cycle', [0.01, 0.05])
-def test_a_release_without_a_trajectory_is_damped(cycle: float) -> None:
+def test_a_release_without_a_trajectory_is_damped(cycle):
     boom, n = load_boom(), round(3.0 / cycle)
     scenario = Scenario(duration=9.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
     follower = DampingFollower(boom, scenario, cycle)
@@ -140,7 +128,7 @@ def test_a_release_without_a_trajectory_is_damped(cycle: float) -> None:
     assert follower.answer(None, 0.0, measured)[1].spools == (0.5, 0.0, 0.0, 0.0)
 
 
-def test_an_operator_leaves_the_posture() -> None:
+def test_an_operator_leaves_the_posture():
     """
     At rest in another posture the controller is made anew; trajectories are refused.
 
@@ -169,7 +157,7 @@ def test_an_operator_leaves_the_posture() -> None:
 
 
 @pytest.mark.parametrize('kind', [DampingFollower, TipFollower])
-def test_a_joint_at_its_end_is_controlled(kind: type[DampingFollower]) -> None:
+def test_a_joint_at_its_end_is_controlled(kind):
     boom = load_boom()
     high = boom.joint_limits()[0, 1]
     end = np.array([high, *boom.pose('site')[1:]])
@@ -188,7 +176,7 @@ def test_a_joint_at_its_end_is_controlled(kind: type[DampingFollower]) -> None:
 
 
 @pytest.mark.parametrize(('velocity', 'load'), [(-0.5, 1.0), (0.0, 1.2)])
-def test_what_the_tip_is_to_do_does_not_run_away_from_it(velocity: float, load: float) -> None:
+def test_what_the_tip_is_to_do_does_not_run_away_from_it(velocity, load):
     """With an operator, and with a load, while the valves get no commands."""
     boom, angles = load_boom(), load_boom().pose('site')
     follower = TipFollower(boom, None, 0.01, joystick=lambda: np.array([0.0, velocity]))
@@ -205,7 +193,7 @@ def test_what_the_tip_is_to_do_does_not_run_away_from_it(velocity: float, load: 
     assert state.resumptions == len(controls) - 1 > 0
 
 
-def test_what_the_tip_is_to_do_waits_for_a_boom_that_gives_way() -> None:
+def test_what_the_tip_is_to_do_waits_for_a_boom_that_gives_way():
     boom, angles = load_boom(), load_boom().pose('site')
     follower = TipFollower(boom, None, 0.01, joystick=lambda: np.zeros(2))
     readings = read(boom, Boom(boom, Scenario(duration=1.0, pose='site')).initial_state())
@@ -219,11 +207,11 @@ def test_what_the_tip_is_to_do_waits_for_a_boom_that_gives_way() -> None:
     assert (most, state.resumptions) == (FARTHEST, 1)
 
 
-def test_a_boom_without_poses_can_be_damped() -> None:
+def test_a_boom_without_poses_can_be_damped():
     DampingFollower(load_boom().replace(poses=()), None, 0.01).warm_up()
 
 
-def test_gains_of_the_joint_controller_are_unknown() -> None:
+def test_gains_of_the_joint_controller_are_unknown():
     words = setting('controller', proportional_gain=4.0)
     with bench(*words) as b, pytest.raises(InputError, match="'proportional_gain' is unknown"):
         b.add(DampingNode)
@@ -232,21 +220,21 @@ def test_gains_of_the_joint_controller_are_unknown() -> None:
 class Answering(CycleNode[ValveCommand]):
     """A controller of the benchmark as a node, made anew when time restarts."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation):
         super().__init__('mine', namespace=NAMESPACE)
         self._situation = situation
         self.forget()
         self.listen('modal feedback', situation.sample_time, lockstep=True)
 
-    def forget(self) -> None:
+    def forget(self):
         """Begin a case."""
         self._control = ModalFeedback(self._situation)
 
-    def state_text(self) -> str:
+    def state_text(self):
         """Return nothing of interest."""
         return 'controls'
 
-    def run_cycle(self, _: int, joints: JointState, hydraulics: HydraulicState) -> ValveCommand:
+    def run_cycle(self, _, joints, hydraulics):
         """Return the spools for a sample."""
         N = self._situation.boom.size
         position, velocity = np.array(joints.position), np.array(joints.velocity)
@@ -260,12 +248,12 @@ class Answering(CycleNode[ValveCommand]):
         return ValveCommand(header=joints.header, name=hydraulics.name, spool=spools.tolist())
 
 
-def test_a_node_takes_part_in_the_benchmark() -> None:
+def test_a_node_takes_part_in_the_benchmark():
     boom = load_boom()
     case = Case(postures(boom, 1)[0], 'stop')
-    situations: list[Situation] = []
+    situations = []
 
-    def keep(situation: Situation) -> ModalFeedback:
+    def keep(situation):
         situations.append(situation)
         return ModalFeedback(situation)
 
@@ -279,7 +267,7 @@ def test_a_node_takes_part_in_the_benchmark() -> None:
                 assert np.array_equal(mine, other)
 
 
-def test_a_benchmark_without_the_node_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_without_the_node_says_so(monkeypatch):
     monkeypatch.setattr(remote, '_PATIENCE', 0.1)
     case = Case(postures(load_boom(), 1)[0], 'stop')
     with pytest.raises(LongreachError, match='no node answers on /benchmark/valve_command'):
