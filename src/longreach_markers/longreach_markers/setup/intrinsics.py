@@ -87,17 +87,14 @@ def covariance_of(
 
     ``left`` is the next Gauss-Newton step in standard deviations (RMS): 0 at the minimum.
     """
-    residuals = []
-    count = len(solution.intrinsics)
+    count, views = len(solution.intrinsics), _views(model, solution, points, corners)
     normal, gradient, by_poses = np.zeros((count, count)), np.zeros(count), 0.0
-    for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
-        pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
-        residuals.append(seen - pixels)
-        J, rest, by_pose = _apart_from_pose(B, A, residuals[-1].ravel())
+    for rest, A, B in views:
+        J, apart, by_pose = _apart_from_pose(B, A, rest)
         normal += J.T @ J
-        gradient += J.T @ rest
+        gradient += J.T @ apart
         by_poses += by_pose
-    off = np.array(residuals)
+    off = np.array([rest.reshape(-1, 2) for rest, _, _ in views])
     variance = float(np.sum(off**2)) / max(off.size - count - 6 * len(corners), 1)
     fine = max(variance, _FINEST**2)
     expected = fine * _expectation(model, size, solution.intrinsics)
@@ -132,11 +129,11 @@ def shape_of_board(
     """
     count, shifts = len(solution.intrinsics), 3 * len(points)
     normal, gradient, squares = np.zeros((count + shifts,) * 2), np.zeros(count + shifts), 0.0
-    for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
-        pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
+    views = _views(model, solution, points, corners)
+    for (rest, A, B), turn in zip(views, solution.turns, strict=True):
         by_shifts = B[:, 3:].reshape(-1, 2, 3) @ cv2.Rodrigues(turn)[0]
         J = np.hstack([A, block_diag(*by_shifts)])
-        J, rest, _ = _apart_from_pose(B, J, (seen - pixels).ravel())
+        J, rest, _ = _apart_from_pose(B, J, rest)
         normal += J.T @ J
         gradient += J.T @ rest
         squares += float(rest @ rest)
@@ -197,69 +194,49 @@ def enriched(
     count = len(state.intrinsics)
     freedom = max(2 * len(points) * len(corners) - count - 6 * len(corners), 1)
     expected = _expectation(RICHER, size, start.intrinsics)
-    equations = _equations(state, points, corners)
+    views = _views(RICHER, state, points, corners)
     damping = _DAMPING
     for _ in range(_STEPS):
+        squares = sum(float(rest @ rest) for rest, _, _ in views)
         # The weight of the prior follows from the estimated noise.
-        weights = expected * max(equations.squares / freedom, _FINEST**2)
-        cost = equations.squares + float(weights @ state.intrinsics**2)
-        trial = _step(state, equations, weights, damping)
-        if trial is None:
+        weights = expected * max(squares / freedom, _FINEST**2)
+        normal, gradient = np.diag(weights), -weights * state.intrinsics
+        for rest, A, B in views:
+            J, apart, _ = _apart_from_pose(B, A, rest)
+            normal = normal + J.T @ J
+            gradient = gradient + J.T @ apart
+        try:
+            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), gradient)
+            moved = [np.linalg.lstsq(B, rest - A @ step, rcond=None)[0] for rest, A, B in views]
+        except np.linalg.LinAlgError:
             return None
-        further = _equations(trial, points, corners)
-        new_cost = further.squares + float(weights @ trial.intrinsics**2)
+        turns, shifts = np.hsplit(np.array(moved), 2)
+        trial = Solution(state.intrinsics + step, state.turns + turns, state.shifts + shifts)
+        further = _views(RICHER, trial, points, corners)
+        cost = squares + float(weights @ state.intrinsics**2)
+        new_cost = sum(float(rest @ rest) for rest, _, _ in further)
+        new_cost += float(weights @ trial.intrinsics**2)
         if not new_cost <= cost:
             if damping > 1e8:
                 break
             damping *= 10.0
             continue
-        state, equations = trial, further
+        state, views = trial, further
         if cost - new_cost <= 1e-10 * cost and damping <= _DAMPING:
             break
         damping = max(0.1 * damping, 1e-12)
     return state
 
 
-class _Equations(NamedTuple):
-    """Linearised residuals of each view."""
-
-    squares: float  # sum of squared residuals [px^2]
-    # Residuals (2n,), their derivatives by camera (2n, m) and pose (2n, 6).
-    views: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
-
-
-def _equations(state: Solution, points: np.ndarray, corners: list[np.ndarray]) -> _Equations:
+def _views(
+    model: str, state: Solution, points: np.ndarray, corners: Sequence[np.ndarray]
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return residuals (2n,) of each view, and derivatives of pixels by camera and pose."""
     views = []
     for seen, turn, shift in zip(corners, state.turns, state.shifts, strict=True):
-        pixels, A, B = project(RICHER, state.intrinsics, points, turn, shift)
+        pixels, A, B = project(model, state.intrinsics, points, turn, shift)
         views.append(((seen - pixels).ravel(), A, B))
-    return _Equations(float(sum(rest @ rest for rest, _, _ in views)), views)
-
-
-def _step(
-    state: Solution, equations: _Equations, weights: np.ndarray, damping: float
-) -> Solution | None:
-    """Return the state after a damped step; None if the equations are singular."""
-    normal, gradient = np.diag(weights), -weights * state.intrinsics
-    diagonal = weights
-    parts = []
-    try:
-        for rest, A, B in equations.views:
-            own, mixed = B.T @ B, A.T @ B
-            own += damping * np.diag(np.diag(own))
-            # Blocks of the pose, with the camera and with itself.
-            pose = np.linalg.solve(own, np.column_stack([mixed.T, B.T @ rest]))
-            normal = normal + A.T @ A - mixed @ pose[:, :-1]
-            gradient = gradient + A.T @ rest - mixed @ pose[:, -1]
-            diagonal = diagonal + np.sum(A**2, axis=0)
-            parts.append(pose)
-        step = np.linalg.solve(normal + damping * np.diag(diagonal), gradient)
-    except np.linalg.LinAlgError:
-        return None
-    moved = np.array([pose[:, -1] - pose[:, :-1] @ step for pose in parts])
-    return Solution(
-        state.intrinsics + step, state.turns + moved[:, :3], state.shifts + moved[:, 3:]
-    )
+    return views
 
 
 def _in_a_row(matrix: np.ndarray, distortion: np.ndarray, model: str) -> np.ndarray:
