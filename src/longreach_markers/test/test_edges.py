@@ -98,7 +98,7 @@ def test_noise_is_seen_on_planes_and_beside_edges(deviation):
     for clean in (np.full((SIZE, SIZE), 120.0), 60.0 + 1.5 * U + 0.8 * V, 0.8 * disc(30, 30, 15)):
         # Away from black and white, where noise would be cut off.
         image = np.clip(np.rint(clean + 40.0 + random.normal(0.0, deviation, clean.shape)), 0, 255)
-        noise = image_noise(image.astype(np.uint8), WHOLE)
+        noise = image_noise(image.astype(np.uint8), *WHOLE)
         # Rounding adds 1/12; edges count as a little noise.
         assert noise == pytest.approx(math.hypot(deviation, 0.29), rel=0.12)
 

@@ -10,7 +10,8 @@ from exact_marker import parameters
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
-from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure, to_image
+from longreach_markers.marker.limits import LIMITS
+from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.marker.pixel_parameters import (
     BAND,
@@ -47,6 +48,10 @@ def a_fit() -> tuple[np.ndarray, np.ndarray]:
     return p, root @ root.T
 
 
+# In pinhole pixels, as it is.
+PLAINLY = np.zeros((2, 2)), np.zeros(16), LIMITS.replace(inflation=1.0, floor=0.0)
+
+
 def matrix(triangle: np.ndarray) -> np.ndarray:
     return np.array([[triangle[0], triangle[1]], [triangle[1], triangle[2]]])
 
@@ -66,7 +71,7 @@ def test_center_and_covariance_of_a_fit(known):
     if not known:
         # Of the size that its prior allows.
         p[PERSPECTIVE:] *= 0.1
-    measured = measure(p, covariance, known=known)
+    measured = measure(p, covariance, *PLAINLY, known=known)
     assert measured.center == pytest.approx(center_of(p, known), abs=1e-12)
     steps = 1e-5 * np.eye(PARAMETERS)
     ends = [center_of(p + step, known) - center_of(p - step, known) for step in steps]
@@ -83,7 +88,7 @@ def test_center_and_covariance_of_a_fit(known):
 
 def test_the_outer_ellipse_passes_through_the_image_of_the_circle():
     p, covariance = a_fit()
-    measured = measure(p, covariance, known=True)
+    measured = measure(p, covariance, *PLAINLY, known=True)
     shift = measured.center - p[CENTER:SHAPE]
     angles = np.linspace(0.0, 2.0 * math.pi, 50)
     e = np.stack([np.cos(angles), np.sin(angles)])
@@ -99,13 +104,17 @@ def test_the_outer_ellipse_passes_through_the_image_of_the_circle():
 
 def test_a_measurement_in_the_image():
     p, covariance = a_fit()
-    given = measure(p, covariance, known=True)
-    found = to_image(CAMERA.packed, given, 1.2, 0.01)
+    given = measure(p, covariance, *PLAINLY, known=True)
+    doubt, limits = (
+        np.array([[2e-4, -1e-4], [-1e-4, 3e-4]]),
+        LIMITS.replace(inflation=1.2, floor=0.01),
+    )
+    found = measure(p, covariance, doubt, CAMERA.packed, limits, known=True)
     center, jacobian = image_of(given.center)
     outer_center, _ = image_of(given.outer_center)
     assert found.center == pytest.approx(center, abs=1e-12)
     assert found.outer_center == pytest.approx(outer_center, abs=1e-12)
-    wanted = 1.2 * jacobian @ given.covariance @ jacobian.T + 1e-4 * np.eye(2)
+    wanted = 1.2 * jacobian @ (given.covariance + doubt) @ jacobian.T + 1e-4 * np.eye(2)
     assert found.covariance == pytest.approx(wanted, rel=1e-6)
     assert matrix(found.spread) == pytest.approx(
         jacobian @ matrix(given.spread) @ jacobian.T, rel=1e-6
@@ -117,7 +126,6 @@ def test_a_measurement_in_the_image():
     back = jacobian @ matrix(shape_to_pinhole(CAMERA.packed, *center, 9.0, 1.0, 7.0))
     there = matrix((9.0, 1.0, 7.0))
     np.testing.assert_allclose(back @ back.T, there @ there.T, rtol=1e-4)
-    assert to_image(np.zeros(16), given, 1.0, 0.0).center.tolist() == given.center.tolist()
 
 
 def test_shapes_of_a_circle_are_those_of_its_points():

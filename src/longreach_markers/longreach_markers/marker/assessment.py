@@ -16,7 +16,6 @@ from longreach_markers.marker.measurement import (
     eigenvalues,
     measure,
     normal_doubt,
-    to_image,
 )
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.marker.pixel_parameters import (
@@ -61,11 +60,10 @@ def assess(
     """Return the observation of a fit, with its status."""
     p = fit.parameters
     known = bool(normal.any())
-    measured = measure(p, fit.covariance, known=known)
+    doubt = np.zeros((2, 2))
     if known and fit.bend == 0.0:
         doubt = normal_doubt(p, fit.covariance, packed, normal, outline, shear, limits.tilt)
-        measured = measured._replace(covariance=measured.covariance + doubt)
-    measured = to_image(packed, measured, limits.inflation, limits.floor)
+    measured = measure(p, fit.covariance, doubt, packed, limits, known=known)
     outer_center, outer = measured.outer_center, measured.outer
     support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
     beside = 0.0
@@ -75,7 +73,9 @@ def assess(
         )  # fmt: skip
         beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
     status, reason = _status(fit, hypothesis, outline, measured, support, beside, noise, limits)
-    if status == TRACKED and not (disc or _has_inner_edge(fit, support, limits)):
+    inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
+    least = min(limits.least_inner, limits.inner_share * support)
+    if status == TRACKED and not disc and inner < least:
         status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
     if (
         status == TRACKED
@@ -95,12 +95,6 @@ def assess(
         residual=fit.residual,
         shape=outer,
     )
-
-
-def _has_inner_edge(fit: Fit, support: float, limits: DetectionLimits) -> bool:
-    """Return whether a ring's inner edge fits about as well as its outer edge."""
-    inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
-    return inner >= min(limits.least_inner, limits.inner_share * support)
 
 
 def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:

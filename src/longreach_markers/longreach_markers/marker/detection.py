@@ -180,7 +180,7 @@ class Search:
         reach = min(reach, float(sum(image.shape)))
         self._packed, self._normal = check_view(camera, normal_cam, image)
         window = _window(place, reach, radius)
-        self._noise = noise = image_noise(image, window)
+        self._noise = noise = image_noise(image, *window)
         least = max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge)
         edges = find_edges(image, window, least)
         wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
@@ -222,15 +222,50 @@ class Search:
             if self._is_wide:
                 size = hypothesis.longest
                 place = np.array([hypothesis.u, hypothesis.v])
-                noise = image_noise(self._image, _window(place, max(_REACH, size), size))
+                noise = image_noise(self._image, *_window(place, max(_REACH, size), size))
                 with contextlib.suppress(InputError):
                     outline, _ = expected_outlines(self._camera, self._normal, place, self._limits)
-            seen = _refine(
-                self._image, self._packed, self._normal, outline, edges, hypothesis, noise,
-                expected, self._shear, self._limits,
-            )  # fmt: skip
+            seen = self._fitted(hypothesis, edges, noise, outline)
             self._shared.add(given, seen)
         return seen
+
+    def _fitted(
+        self,
+        hypothesis: Hypothesis,
+        edges: EdgePoints,
+        noise: float,
+        outline: NDArray[np.float64],
+    ) -> Observation:
+        image, expected, limits = self._image, self._expected, self._limits
+        inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
+        if expected is not None:
+            inner = expected.inner
+        shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
+        start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
+        seen = seen_sectors(edges, hypothesis._replace(inner=inner))
+        if inner > 0.0 and np.count_nonzero(seen[SECTORS:]) < limits.least_rim * SECTORS:
+            # With a hole of few pixels the edge points lie beside it: its grey level would be
+            # unknown.
+            seen[SECTORS:] = seen[:SECTORS]
+        view = self._packed, self._normal, outline
+        fit = fit_marker(image, *view, start, seen, _BLUR, noise)
+        round_enough = hypothesis.support >= limits.new_rim
+        if inner == 0.0 and expected is None and round_enough and not explains(fit, noise, limits):
+            # The inner edge may be blurred away: try rings of two widths.
+            for ratio in (0.5, 0.75):
+                start[5] = ratio
+                seen[SECTORS:] = seen[:SECTORS]
+                other = fit_marker(image, *view, start, seen, _BLUR, noise)
+                if other.converged and other.residual < 0.8 * fit.residual:
+                    fit, inner = other, ratio
+        if not (fit.converged and np.all(np.isfinite(fit.parameters))):
+            place = np.array([hypothesis.u, hypothesis.v])
+            return lost('the fit found no marker here', place, hypothesis.a11)
+        # Without a camera, assume a field of view of a right angle.
+        focal = float(self._packed[0]) or 0.5 * max(image.shape)
+        return assess(
+            fit, hypothesis, edges, *view, self._shear, focal, noise, limits, disc=inner == 0.0
+        )
 
     def result(self, exclude: Sequence[tuple[float, float, float]] = ()) -> Observation:
         """Return what :func:`detect` finds without some regions."""
@@ -365,7 +400,7 @@ def find_markers(
             shaded_rim=limits.plain_rim,
         )  # fmt: skip
     frame = window or (0, image.shape[1], 0, image.shape[0])
-    noise = image_noise(image, frame)
+    noise = image_noise(image, *frame)
     edges = find_edges(
         image, frame, max(limits.edge * GRADIENT_NOISE * noise, 2.0 * limits.least_edge)
     )
@@ -414,45 +449,3 @@ def warm_up() -> None:
     # An occlusion, as kernels for hidden rims are used at none before.
     image[:, 48:] = 110
     detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
-
-
-def _refine(
-    image: NDArray[np.uint8],
-    packed: NDArray[np.float64],
-    normal: NDArray[np.float64],
-    outline: NDArray[np.float64],
-    edges: EdgePoints,
-    hypothesis: Hypothesis,
-    noise: float,
-    expected: Observation | None,
-    shear: NDArray[np.float64],
-    limits: DetectionLimits,
-) -> Observation:
-    inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
-    if expected is not None:
-        inner = expected.inner
-    shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
-    start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
-    seen = seen_sectors(edges, hypothesis._replace(inner=inner))
-    if inner > 0.0 and np.count_nonzero(seen[SECTORS:]) < limits.least_rim * SECTORS:
-        # With a hole of few pixels the edge points lie beside it: its grey level would be unknown.
-        seen[SECTORS:] = seen[:SECTORS]
-    fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
-    round_enough = hypothesis.support >= limits.new_rim
-    if inner == 0.0 and expected is None and round_enough and not explains(fit, noise, limits):
-        # The inner edge may be blurred away: try rings of two widths.
-        for ratio in (0.5, 0.75):
-            start[5] = ratio
-            seen[SECTORS:] = seen[:SECTORS]
-            other = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
-            if other.converged and other.residual < 0.8 * fit.residual:
-                fit, inner = other, ratio
-    if not (fit.converged and np.all(np.isfinite(fit.parameters))):
-        place = np.array([hypothesis.u, hypothesis.v])
-        return lost('the fit found no marker here', place, hypothesis.a11)
-    # Without a camera, assume a field of view of a right angle.
-    focal = float(packed[0]) or 0.5 * max(image.shape)
-    disc = inner == 0.0
-    return assess(
-        fit, hypothesis, edges, packed, normal, outline, shear, focal, noise, limits, disc=disc
-    )

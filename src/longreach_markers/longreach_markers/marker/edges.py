@@ -39,16 +39,6 @@ class EdgePoints(NamedTuple):
     chains: int
 
 
-def image_noise(image: NDArray[np.uint8], window: tuple[int, int, int, int]) -> float:
-    """
-    Estimate the standard deviation of the noise in a window [grey levels].
-
-    Median of the response of a second difference operator that suppresses planes (Immerkær 1996,
-    with a median in place of the mean, so that edges have little influence).
-    """
-    return float(_noise(image, *window))
-
-
 def find_edges(
     image: NDArray[np.uint8], window: tuple[int, int, int, int], threshold: float
 ) -> EdgePoints:
@@ -68,8 +58,13 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
 
 
 @kernel
-def _noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
-    """Return the standard deviation of a window's noise [grey levels]; u1, v1 are excluded."""
+def image_noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
+    """
+    Return the standard deviation of the noise in a window [grey levels]; u1, v1 are excluded.
+
+    Median of the response of a second difference operator that suppresses planes (Immerkær 1996,
+    with a median in place of the mean, so that edges have little influence).
+    """
     counts = np.zeros(1025, np.int64)
     total = 0
     for v in range(max(v0, 1), min(v1, image.shape[0] - 1)):

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_markers.camera.model import distort_point, projection_jacobian
+from longreach_markers.marker.limits import DetectionLimits
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.marker.pixel_parameters import (
     BAND,
@@ -63,10 +64,16 @@ class Measurement(NamedTuple):
 
 
 def measure(
-    p: NDArray[np.float64], covariance: NDArray[np.float64], *, known: bool
+    p: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    doubt: NDArray[np.float64],
+    packed: NDArray[np.float64],
+    limits: DetectionLimits,
+    *,
+    known: bool,
 ) -> Measurement:
     """
-    Return the measurement of a fit, in pinhole pixels.
+    Return the measurement of a fit in pixels of the image; ``doubt`` is added to its covariance.
 
     Under uneven illumination of the scene, blur moves every edge away from the light, by its
     variance times the relative slope of the illumination; vignetting acts on the blurred image and
@@ -74,7 +81,15 @@ def measure(
     """
     measured = np.empty(_SIZE)
     _measure(p, covariance, known, measured)
-    return _unpacked(measured)
+    measured[2:5] += doubt[0, 0], doubt[0, 1], doubt[1, 1]
+    _to_image(packed, limits.inflation, limits.floor, measured)
+    return Measurement(
+        measured[:2],
+        measured[[2, 3, 3, 4]].reshape(2, 2),
+        measured[5:7],
+        measured[7:10],
+        measured[10:],
+    )
 
 
 def normal_doubt(
@@ -113,19 +128,6 @@ def normal_doubt(
     return np.asarray(odds / (1.0 + odds) * by_turn @ by_turn.T)
 
 
-def to_image(
-    packed: NDArray[np.float64], given: Measurement, factor: float, floor: float
-) -> Measurement:
-    """Return a measurement in pixels of the image."""
-    (a, b), (_, d) = given.covariance.tolist()
-    measured = np.array([
-        *given.center.tolist(), a, b, d, *given.outer_center.tolist(), *given.outer.tolist(),
-        *given.spread.tolist(),
-    ])  # fmt: skip
-    _to_image(packed, factor, floor, measured)
-    return _unpacked(measured)
-
-
 def circle_shapes(
     packed: NDArray[np.float64], normal: NDArray[np.float64], x: float, y: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -139,16 +141,6 @@ def eigenvalues(a11: float, a12: float, a22: float) -> tuple[float, float]:
     """Return the eigenvalues of a symmetric matrix (2, 2), the smaller first."""
     mean, half = 0.5 * (a11 + a22), math.hypot(0.5 * (a11 - a22), a12)
     return mean - half, mean + half
-
-
-def _unpacked(measured: NDArray[np.float64]) -> Measurement:
-    return Measurement(
-        measured[:2],
-        measured[[2, 3, 3, 4]].reshape(2, 2),
-        measured[5:7],
-        measured[7:10],
-        measured[10:],
-    )
 
 
 @kernel
@@ -232,7 +224,7 @@ def _astray(p, covariance, outline, shear):  # type: ignore[no-untyped-def]
 
 @kernel
 def _to_image(packed, factor, floor, measured):  # type: ignore[no-untyped-def]
-    """Move a measurement from pinhole pixels to the image; kernel of :func:`to_image`."""
+    """Move a measurement from pinhole pixels to the image."""
     if packed[0] != 0.0:
         fx, fy = packed[0], packed[1]
         x, y = (measured[0] - packed[2]) / fx, (measured[1] - packed[3]) / fy
