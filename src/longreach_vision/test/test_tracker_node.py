@@ -257,7 +257,7 @@ def test_compressed_images_are_tracked_and_damaged_ones_counted(start: Start) ->
         message = packed_message(shot.image, shot.stamp, 1000 if is_cut else None)
         tracker.send_message(shot.camera, message)
     tracker.heard(6)
-    tracker.says('left/image_raw/compressed', 'compressed image is truncated after 1000 bytes')
+    tracker.says('left/image_raw/compressed', 'image is truncated after 1000 bytes')
     tracker.says('left/image_raw/compressed: 320 x 240, mono8; jpeg compressed mono8')
     tracker.reported(left_frames=5, left_bad=1, right_frames=6, right_bad=0)
     tracker.are_at(tracker.markers, 2e-3)

@@ -45,9 +45,7 @@ def decoded_picture(data: bytes, name: str) -> np.ndarray:
     return image
 
 
-def gray_of_compressed(
-    form: str, data: bytes, bits: int | BitDepth = 16, name: str = 'image'
-) -> np.ndarray:
+def gray_of_compressed(form: str, data: bytes, bits: int | BitDepth = 16) -> np.ndarray:
     """Decode the picture of a sensor_msgs/CompressedImage to grey levels."""
     raw, _, packed = (part.strip() for part in form.partition(';'))
     if 'compressedDepth' in packed:
@@ -55,7 +53,7 @@ def gray_of_compressed(
             f'format = {form!r}, allowed: jpeg or png, as of the transport compressed; depth'
             ' images show no markers'
         )
-    image = decoded_picture(data, name)
+    image = decoded_picture(data, 'image')
     if raw.startswith('bayer') and image.ndim == 2 and not packed.endswith(('mono8', 'mono16')):
         height, width = image.shape
         mosaic = np.ascontiguousarray(image)

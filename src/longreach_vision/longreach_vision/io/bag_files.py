@@ -18,7 +18,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.compressed_images import gray_of_compressed
-from longreach_markers.io.images import BitDepth, ImageFields, to_gray
+from longreach_markers.io.images import BitDepth, to_gray
 from longreach_markers.io.pictures import Picture
 from longreach_markers.tracking.frames import RigFrame
 from longreach_tools.bag import (
@@ -35,8 +35,7 @@ from longreach_vision.io.track_table import Tracks, message_row
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'
-_IMAGE = 'sensor_msgs/msg/Image'
-_COMPRESSED = 'sensor_msgs/msg/CompressedImage'
+_IMAGES = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage'
 _SECOND = 1_000_000_000  # [ns]
 # Largest error of a recorded difference of stamps, which was one of times in seconds [ns].
 _ROUNDED = 1_000
@@ -301,10 +300,14 @@ class BagImages:
             camera = self._cameras[topic]
             name = f'{self._bag}: image {self._counts[camera]} on {topic}'
             self._counts[camera] += 1
+            kind = message.__msgtype__
             try:
-                image = self._decoded(topic, message, self._depths[camera])
+                if kind not in _IMAGES:
+                    allowed = ', '.join(_IMAGES)
+                    raise InputError(f'{topic} has {kind}, allowed: {allowed}')
+                image = image_to_gray(message, self._depths[camera])
             except InputError as error:
-                if message.__msgtype__ != _COMPRESSED:
+                if kind != _IMAGES[1]:
                     raise InputError(f'{name}: {error}') from error
                 self.damaged[name] = f'{name}: {error}'
                 continue
@@ -312,23 +315,9 @@ class BagImages:
         if self.damaged and len(self.damaged) == sum(self._counts.values()):
             raise InputError(next(iter(self.damaged.values())))
 
-    def _decoded(self, topic: str, message: Any, depth: BitDepth) -> np.ndarray:
-        if message.__msgtype__ == _COMPRESSED:
-            return gray_of_compressed(message.format, bytes(message.data), depth)
-        if message.__msgtype__ != _IMAGE:
-            raise InputError(
-                f'{topic} has {message.__msgtype__}, allowed: {_IMAGE}, {_COMPRESSED}'
-            )
-        return to_gray(image_fields(message), depth)
 
-
-def image_fields(message: Any) -> ImageFields:
-    """Return the fields of a sensor_msgs/Image, of rosbags or ROS, that define the picture."""
-    return ImageFields(
-        height=message.height,
-        width=message.width,
-        encoding=message.encoding,
-        is_bigendian=bool(message.is_bigendian),
-        step=message.step,
-        data=message.data,
-    )
+def image_to_gray(message: Any, bits: int | BitDepth = 16) -> np.ndarray:
+    """Return an Image or CompressedImage, of rosbags or ROS, in grey levels (height, width)."""
+    if hasattr(message, 'format'):
+        return gray_of_compressed(message.format, bytes(message.data), bits)
+    return to_gray(message, bits)

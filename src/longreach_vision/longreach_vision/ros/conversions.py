@@ -25,12 +25,11 @@ from visualization_msgs.msg import Marker, MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.compressed_images import gray_of_compressed
-from longreach_markers.io.images import BitDepth, to_gray, to_message_fields
+from longreach_markers.io.images import to_message_fields
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.tracking.frames import Estimate
 from longreach_node.stamps import nanoseconds_of
-from longreach_vision.io.bag_files import image_fields
+from longreach_vision.io.bag_files import image_to_gray as image_to_gray
 from longreach_vision.io.messages import Messages
 
 # RGB colour of each status in RViz, as in the overlays.
@@ -55,13 +54,6 @@ def image_stamp(message: Image | CompressedImage) -> int:
             ' [0, 999999999]; correct the clock or the driver of the camera'
         )
     return nanoseconds_of(stamp)
-
-
-def image_to_gray(message: Image | CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
-    """Return an image in grey levels, shape (height, width), uint8."""
-    if isinstance(message, CompressedImage):
-        return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
-    return to_gray(image_fields(message), bits)
 
 
 def array_to_image(
