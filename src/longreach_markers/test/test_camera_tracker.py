@@ -25,8 +25,8 @@ from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParam
 from longreach_markers.tracking import association
 from longreach_markers.tracking.association import _between
 from longreach_markers.tracking.rig_tracker import RigTracker
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, Scene
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import simulators_of
 
 RATE = 15.0
 CAMERA = Camera('left', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
@@ -64,10 +64,10 @@ class Stage:
         look = CameraLook(
             clutter=clutter, card=1.5, noise_everywhere=False, seed=seed, read_noise=noise
         )
-        self.simulator = CameraSimulator(CAMERA, POSE, Scene(tuple(markers), look))
-        self.rng = np.random.default_rng(seed)
         mounted = dataclasses.replace(MOUNTED, line_time=line_time)
         rig = Rig({'left': mounted}, PLANE, tuple(markers), TrackingParameters(**parameters))
+        self.simulator = simulators_of(rig, look)['left']
+        self.rng = np.random.default_rng(seed)
         self.stereo = RigTracker(rig)
         self.tracker = self.stereo.trackers['left']
         self.seen: dict[str, Observation] = {}

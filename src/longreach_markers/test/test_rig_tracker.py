@@ -29,8 +29,8 @@ from longreach_markers.tracking.frames import Estimate, RigFrame
 from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.image_motion import ImageMotion, Track
 from longreach_markers.tracking.rig_tracker import RigTracker
-from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, Scene, scene_of
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import simulators_of
 
 RATE = 15.0
 CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
@@ -60,11 +60,7 @@ class Stage:
         self.rig = rig
         self.tracker = RigTracker(tracked or rig)
         look = CameraLook(clutter=clutter, card=1.5, noise_everywhere=False, seed=seed)
-        scene = Scene(scene_of(rig, look).markers, look)
-        self.simulators = {
-            side: CameraSimulator(mounted.camera.replace(name=side), mounted.pose, scene)
-            for side, mounted in rig.cameras.items()
-        }
+        self.simulators = simulators_of(rig, look)
         self.rng = np.random.default_rng(seed)
 
     def images(self, places: dict[str, np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
