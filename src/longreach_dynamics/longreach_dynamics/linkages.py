@@ -108,6 +108,7 @@ class Linkage(Parameters):
         """Return the lever arm df/dphi [m] at a joint angle [rad]."""
         return self._piston_and_arm(angle)[1]
 
+    @functools.lru_cache(maxsize=256)  # noqa: B019
     def _piston_and_arm(self, angle: float) -> tuple[float, float]:
         positions, arms = pistons_and_arms(self.row()[None], np.array([[angle]], dtype=float))
         return float(positions[0, 0]), float(arms[0, 0])

@@ -111,6 +111,10 @@ class Columns(tuple[Column, ...]):
         """Names of all, the head of a CSV file."""
         return tuple(column.name for column in self)
 
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     @property
     def recorded(self) -> Columns:
         """Those that messages hold, and time."""
@@ -119,8 +123,8 @@ class Columns(tuple[Column, ...]):
     def place(self, name: str) -> int:
         """Return where a column is; InputError for a name that is none."""
         try:
-            return self.names.index(name)
-        except ValueError:
+            return self._places[name]
+        except KeyError:
             raise InputError(f'column = {name!r}, allowed: {", ".join(self.names)}') from None
 
     def unit(self, name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -91,13 +93,15 @@ LOG_COLUMNS = Columns(
 
 def columns_of(harvester: HarvesterParameters, scenario: Scenario | None = None) -> Columns:
     """Return the columns of a harvester; without a scenario those of recordings."""
-    more = (
-        (HEAD_COLUMNS, harvester.hangs),
-        (PORT_COLUMNS, harvester.has_ports),
-        (PUMP_COLUMNS, harvester.pump),
-        (LOG_COLUMNS, scenario is not None and scenario.has_logs),
-    )
-    return Columns((*COLUMNS, *(c for columns, there in more if there for c in columns)))
+    has_logs = scenario is not None and scenario.has_logs
+    return _columns(harvester.hangs, harvester.has_ports, bool(harvester.pump), has_logs)
+
+
+@functools.cache
+def _columns(*has: bool) -> Columns:
+    """Return the columns of all harvesters, and those of head, ports, pump and logs."""
+    parts = itertools.compress((HEAD_COLUMNS, PORT_COLUMNS, PUMP_COLUMNS, LOG_COLUMNS), has)
+    return Columns((*COLUMNS, *itertools.chain(*parts)))
 
 
 # Smallest scale of the energy balance [J], and error of which a run warns [1].
@@ -138,7 +142,7 @@ class HarvesterRun(Run[HarvesterParameters]):
         given = self.stack([name for name in names if name.startswith('work_')])
         lost = self.stack([name for name in names if name.startswith('loss_')])
         error = (stored - stored[0]).sum(axis=1) - given.sum(axis=1) + lost.sum(axis=1)
-        turned = np.abs(np.c_[given[-1:], lost[-1:]]).sum() + np.ptp(stored, axis=0).sum()
+        turned = np.abs(np.concatenate((given[-1], lost[-1]))).sum() + np.ptp(stored, axis=0).sum()
         return float(np.abs(error).max() / max(turned, _SMALL_ENERGY))
 
     def training(self) -> dict[str, Any]:

@@ -196,6 +196,7 @@ class Results:
 
         self._pa, self._parquet = pa, parquet
         self.folder, self._design, self._size = folder, design, len(swept)
+        self._sorted = np.sort(_as_bytes(design))
         self._numbers = [*swept, *units]
         columns = [*self._numbers, _MESSAGE, _WARNINGS, *series]
         number, text = pa.float64(), pa.string()
@@ -232,19 +233,22 @@ class Results:
             self._write()
 
     def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, list[str], list[str]]]:
-        """Yield values (rows, parameters), numbers, messages and warnings of each file."""
+        """Yield values (rows, parameters), numbers, messages, warnings of the design's runs."""
         self._write()
         for file in self._files():
             found = self._parquet.read_table(file, columns=[*self._numbers, _MESSAGE, _WARNINGS])
             numbers = np.column_stack([found[name].to_numpy() for name in self._numbers])
-            texts = found[_MESSAGE].to_pylist(), found[_WARNINGS].to_pylist()
-            yield numbers[:, : self._size], numbers[:, self._size :], *texts
+            keys = _as_bytes(numbers[:, : self._size])
+            nearest = np.searchsorted(self._sorted, keys).clip(max=len(self._sorted) - 1)
+            own = self._sorted[nearest] == keys
+            texts = [found[name].filter(own).to_pylist() for name in (_MESSAGE, _WARNINGS)]
+            yield numbers[own, : self._size], numbers[own, self._size :], *texts
 
-    def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return which runs of the design are there, and which rows there are of the design."""
+    def left(self) -> np.ndarray:
+        """Return the numbers of the design's runs that are not there."""
         found = [np.empty((0, self._size)), *(part[0] for part in self.parts())]
-        wanted, there = _as_bytes(self._design), _as_bytes(np.concatenate(found))
-        return np.isin(wanted, there), np.isin(there, wanted)
+        there = np.isin(_as_bytes(self._design), _as_bytes(np.concatenate(found)))
+        return np.flatnonzero(~there)
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob('part-*.parquet'))
@@ -350,7 +354,7 @@ def run_sweep(
         if arguments.results is not None:
             results = Results(arguments.results, swept, design, units, series or {}, key_of)
             stack.enter_context(results.open())
-            left = np.flatnonzero(~results.places()[0])
+            left = results.left()
             if len(left) < len(design):
                 print(
                     f'longreach {machine}: {len(design) - len(left)} of {len(design)} runs are in'
@@ -470,21 +474,20 @@ def _known(results: Results | None, design: np.ndarray) -> dict[int, Measured]:
         for values, rows, messages, warnings in results.parts():
             keys = map(bytes, _as_bytes(values))
             for key, row, *texts in zip(keys, rows.tolist(), messages, warnings, strict=True):
-                if (k := numbers.get(key)) is not None:
-                    found[k] = Measured(tuple(row), texts[0], tuple(texts[1].split(_BETWEEN)))
+                found[numbers[key]] = Measured(
+                    tuple(row), texts[0], tuple(texts[1].split(_BETWEEN))
+                )
     return found
 
 
 def _count(results: Results, said: _Said) -> tuple[int, int]:
     """Return how many runs of the design are on disk, and how many of them failed."""
-    _, own = results.places()
-    failed = begin = 0
+    done = failed = 0
     for values, _, messages, warnings in results.parts():
-        for k in np.flatnonzero(own[begin : begin + len(values)]):
-            failed += bool(messages[k])
-            said.add(values[k], [messages[k], *warnings[k].split(_BETWEEN)])
-        begin += len(values)
-    return int(own.sum()), failed
+        done, failed = done + len(values), failed + sum(map(bool, messages))
+        for row, message, text in zip(values, messages, warnings, strict=True):
+            said.add(row, [message, *text.split(_BETWEEN)])
+    return done, failed
 
 
 def _hand_out(
