@@ -16,6 +16,10 @@ from longreach_dynamics.testing import random_operation
 DURATION = 20.0
 HEAVIEST = 150.0  # kg
 LOWEST, HIGHEST = 5e5, 300e5  # Pa
+# Of the draws 0 to 122 those that come nearest to the lowest (17, 52, 91, 103) and the highest
+# pressure (30, 82, 83, 108), to a stroke's end (17, 103) and to the bound of energy (29, 36, 82,
+# 102, 115).
+DRAWS = (0, 1, 2, 17, 29, 30, 36, 52, 82, 83, 91, 102, 103, 108, 115)
 
 
 def started(boom, seed):
@@ -59,7 +63,7 @@ def gained(machine, load, rows, modes):
 
 
 @pytest.mark.slow_after(3)
-@pytest.mark.parametrize('seed', range(123))
+@pytest.mark.parametrize('seed', DRAWS)
 def test_operation_ends_no_run_and_breaks_no_bound(seed, boom):
     machine, state = started(boom, seed)
     count = round(DURATION / STEP)
