@@ -138,7 +138,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--as-printed',
         action='store_true',
-        help="with the paper's Coriolis terms and M_ff, which are wrong",
+        help="the paper's trace form with its Coriolis terms and M_ff, which are wrong",
     )
 
 
@@ -184,7 +184,7 @@ def _generate(options: argparse.Namespace) -> None:
     from longreach_symbolic.generated import derive
 
     loaded = time.perf_counter()
-    _tell(f'deriving the {options.form} form')
+    _tell('deriving the equations')
     equations = derive(model, options.form, options.as_printed)
     results = code.entries(equations)
     written_out = code.operations(results, equations.definitions)
@@ -230,7 +230,7 @@ def _generate(options: argparse.Namespace) -> None:
                 path.write_text(text, encoding='utf-8')
     after = f', {shared} after elimination of common subexpressions' if cse else ''
     print(
-        f'{model.count} links, {len(equations.coordinates)} coordinates, {options.form} form:'
+        f'{model.count} links, {len(equations.coordinates)} coordinates, {equations.form} form:'
         f' {written_out if cse else shared} operations written out{after}; derived in'
         f' {derived - loaded:.2f} s, written in {time.perf_counter() - derived:.2f} s, SymPy'
         f' loaded in {loaded - started:.2f} s',

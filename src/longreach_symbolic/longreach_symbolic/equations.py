@@ -237,11 +237,6 @@ def _symmetric(
     return found
 
 
-def _sum(terms: Sequence[Any]) -> Any:
-    """Return a sum of any number of terms."""
-    return sympy.Add(*terms)
-
-
 def force_map(model: Model, links: Sequence[Coefficients], printed: bool = False) -> Any:
     """
     Return the matrix (n, N) from motor torques to generalized forces.
@@ -262,9 +257,7 @@ def force_map(model: Model, links: Sequence[Coefficients], printed: bool = False
     return found
 
 
-def reduced(
-    model: Model, as_printed: bool = False, abbreviated: Container[str] | None = None
-) -> Equations:
+def reduced(model: Model, abbreviated: Container[str] | None = None) -> Equations:
     """Derive the reduced form; ``abbreviated``: kinds that get symbols, () for none, None: all."""
     namer = Namer(model, abbreviated)
     define = namer.define
@@ -278,7 +271,9 @@ def reduced(
     # Moments about the inner end, with what is beyond at the far end.
     first, second = [], []
     for i in indices:
-        beyond = _sum([part for link in links[i + 1 :] for part in (link.mass, link.lumped_mass)])
+        beyond = sympy.Add(
+            *[part for link in links[i + 1 :] for part in (link.mass, link.lumped_mass)]
+        )
         length = links[i].length
         first.append(define('s', 's', (i + 1,), links[i].first + length * beyond))
         second.append(links[i].second + length**2 * beyond)
@@ -286,8 +281,8 @@ def reduced(
     # State of each link.
     omega, cosine, sine = [], [], []
     for i in indices:
-        angle = _sum(theta[: i + 1])
-        omega.append(define('omega', r'\Omega', (i + 1,), _sum(namer.theta_rate[: i + 1])))
+        angle = sympy.Add(*theta[: i + 1])
+        omega.append(define('omega', r'\Omega', (i + 1,), sympy.Add(*namer.theta_rate[: i + 1])))
         cosine.append(define('cos', r'\mathrm{c}', (0, i + 1), sympy.cos(angle)))
         sine.append(define('sin', r'\mathrm{s}', (0, i + 1), sympy.sin(angle)))
     product_f = [
@@ -316,7 +311,7 @@ def reduced(
     swing = [[zero] * n for _ in indices]
     for i in indices:
         for j in range(i):
-            angle, length = _sum(theta[j + 1 : i + 1]), links[j].length
+            angle, length = sympy.Add(*theta[j + 1 : i + 1]), links[j].length
             pair = (j + 1, i + 1)
             c = define('cos', r'\mathrm{c}', pair, sympy.cos(angle))
             z = define('sin', r'\mathrm{s}', pair, sympy.sin(angle))
@@ -352,20 +347,17 @@ def reduced(
             for i in range(a + 1, n)
         ]
         inward = [square[j] * swing[j][a] for j in range(a)]
-        total_v = define('V', 'V', (a + 1,), total_v + _sum([own, *outward, *inward]))
+        total_v = define('V', 'V', (a + 1,), total_v + sympy.Add(*[own, *outward, *inward]))
         total_g = define(
             'G', 'G', (a + 1,),
             total_g + gravity * (first[a] * cosine[a] - weight[a] * sine[a]),
         )  # fmt: skip
         velocity[a], static[a] = total_v, total_g
-    if as_printed:
-        for a in indices:
-            velocity[a] += _printed_error(a, links, across, omega, d_rate)
 
     # Deflections.
     for i in indices:
         reach = links[i].turning
-        pull = define('P', 'P', (i + 1,), _sum([square[j] * across[j][i] for j in range(i)]))
+        pull = define('P', 'P', (i + 1,), sympy.Add(*[square[j] * across[j][i] for j in range(i)]))
         lever = zero
         levers = [zero] * (i + 1)
         for a in reversed(range(i)):
@@ -376,15 +368,14 @@ def reduced(
             for a in range(i + 1):
                 mass[a, row] = mass[row, a] = reach[k] + levers[a] * links[i].deflection[k]
             for m in modes:
-                source = links[i].printed_product if as_printed else links[i].product
-                mass[row, n + i * s + m] = source[k][m]
+                mass[row, n + i * s + m] = links[i].product[k][m]
             velocity[row] = links[i].deflection[k] * pull - square[i] * product_f[i][k]
             static[row] = gravity * links[i].weight[k] * cosine[i] + dot(
                 links[i].stiffness[k], f[i]
             )
 
-    potential = _sum(
-        [
+    potential = sympy.Add(
+        *[
             gravity * (first[i] * sine[i] + weight[i] * cosine[i])
             + dot(f[i], [dot(links[i].stiffness[k], f[i]) for k in modes]) / 2
             for i in indices
@@ -392,14 +383,14 @@ def reduced(
     )
     positions = sympy.zeros(n, 2)
     for i in indices:
-        positions[i, 0] = _sum([links[j].length * cosine[j] for j in range(i + 1)])
-        positions[i, 1] = _sum([links[j].length * sine[j] for j in range(i + 1)])
+        positions[i, 0] = sympy.Add(*[links[j].length * cosine[j] for j in range(i + 1)])
+        positions[i, 1] = sympy.Add(*[links[j].length * sine[j] for j in range(i + 1)])
     return Equations.of(
         model,
         namer,
         links,
         form='reduced',
-        as_printed=as_printed,
+        as_printed=False,
         mass_matrix=mass,
         velocity_terms=velocity,
         gravity_and_stiffness=static,
@@ -410,30 +401,4 @@ def reduced(
 
 def dot(first: Sequence[Any], second: Sequence[Any]) -> Any:
     """Return the sum of products."""
-    return _sum([a * b for a, b in zip(first, second, strict=True)])
-
-
-def _printed_error(
-    a: int,
-    links: Sequence[Coefficients],
-    across: Sequence[Sequence[Any]],
-    omega: Sequence[Any],
-    d_rate: Sequence[Any],
-) -> Any:
-    """
-    Return what the printed Coriolis terms of a joint have too much.
-
-    Tr(U_jk J_u,lam U_ji^T) theta_k' f' summed over k is half the correct term plus the velocity of
-    the link's points in place of Omega_j times their derivative by theta_i. Multiplied by the
-    rates and summed over the joints, the difference is 0: it does no work.
-    """
-    return _sum(
-        [
-            d_rate[j]
-            * (
-                omega[j] * _sum([across[i][j] for i in range(a, j)])
-                - _sum([omega[i] * across[i][j] for i in range(j)])
-            )
-            for j in range(a, len(links))
-        ]
-    )
+    return sympy.Add(*[a * b for a, b in zip(first, second, strict=True)])

@@ -54,11 +54,14 @@ class Evaluation(NamedTuple):
 
 
 def derive(model: Model, form: str = 'reduced', as_printed: bool = False, **options: Any) -> Any:
-    """Return the Equations of a model, ``form`` 'reduced' or 'trace'."""
+    """Return the Equations of a model, ``form`` 'reduced' or 'trace', which ``as_printed`` has."""
     from longreach_symbolic.equations import reduced
     from longreach_symbolic.trace import trace
 
-    return {'reduced': reduced, 'trace': trace}[form](model, as_printed, **options)
+    if as_printed:
+        return trace(model, as_printed, **options)
+    makers: dict[str, Any] = {'reduced': reduced, 'trace': trace}
+    return makers[form](model, **options)
 
 
 def evaluate(

@@ -94,7 +94,7 @@ def _blocks(equations: Equations, cse: bool) -> Iterator[_Block]:
     """Yield what a document consists of."""
     if cse and equations.form == 'reduced':
         kinds = _ABBREVIATED | (_OF_MANY if equations.model.count >= _MANY else set())
-        equations = reduced(equations.model, equations.as_printed, kinds)
+        equations = reduced(equations.model, kinds)
     printer = _Printer({'symbol_names': _names(equations), 'mul_symbol': None})
     model = equations.model
     n, s = model.count, model.modes
