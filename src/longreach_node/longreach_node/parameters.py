@@ -74,7 +74,7 @@ def declare(
         if name in overrides:
             overrides[name] = value
         node.declare_parameter(name, value.value, _descriptor(name, field, types[name]))
-    _Changes(node, values, on_change)
+    _check_changes(node, values, on_change)
     return values
 
 
@@ -117,51 +117,38 @@ def _ranges(rule: Rule, kind: type) -> dict[str, list[Any]]:
     return {'floating_point_range': [FloatingPointRange(from_value=low, to_value=high)]}
 
 
-class _Changes:
-    """Changes at run time: checked together, refused with the text that a start would give."""
-
+def _check_changes(node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
+    """Let changes at run time be checked together, and refused with the text of a start."""
     # rclpy would answer first, with its own texts, for a type, a range or a read-only field: its
-    # two public methods, which its parameter services call, are therefore wrapped.
+    # two public methods, which its parameter services call, are therefore replaced.
+    fields = {field.name: field for field in dataclasses.fields(values)}
+    types, set_all = typing.get_type_hints(type(values)), node.set_parameters_atomically
 
-    def __init__(self, node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
-        self._values: Any = values
-        self._on_change = on_change
-        self._fields = {field.name: field for field in dataclasses.fields(values)}
-        self._types = typing.get_type_hints(type(values))
-        self._set = node.set_parameters_atomically
-        # Not by assignment, which type checkers refuse for methods.
-        node.__dict__['set_parameters_atomically'] = self._set_together
-        node.__dict__['set_parameters'] = self._set_each
-
-    def _set_together(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Set all parameters of a list, or none."""
-        parameters = [self._as_declared(parameter) for parameter in parameters]
-        try:
-            values = self._changed(parameters)
-        except InputError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        result = self._set(parameters)
-        if result.successful and any(p.name in self._fields for p in parameters):
-            self._values = values
-            if self._on_change is not None:
-                self._on_change(values)
-        return result
-
-    def _set_each(self, parameters: list[Parameter]) -> list[SetParametersResult]:
-        """Set each parameter of a list for itself."""
-        return [self._set_together([parameter]) for parameter in parameters]
-
-    def _as_declared(self, parameter: Parameter) -> Parameter:
-        """Return 10 as 10.0 where a number is declared: YAML makes an integer of it."""
+    def as_declared(parameter: Parameter) -> Parameter:
+        # 10 as 10.0 where a number is declared: YAML makes an integer of it.
         whole = parameter.type_ is Parameter.Type.INTEGER
-        if whole and self._types.get(parameter.name) is float:
+        if whole and types.get(parameter.name) is float:
             return Parameter(parameter.name, Parameter.Type.DOUBLE, float(parameter.value))
         return parameter
 
-    def _changed(self, parameters: list[Parameter]) -> Any:
-        """Return the object with the changes, or raise InputError."""
-        changes = {p.name: p.value for p in parameters if p.name in self._fields}
-        for name in changes:
-            if rule_of(self._fields[name]).read_only:
-                raise InputError(f'{name} is read-only: set it when the node starts')
-        return self._values.replace(**changes)
+    def set_together(parameters: list[Parameter]) -> SetParametersResult:
+        nonlocal values
+        parameters = [as_declared(parameter) for parameter in parameters]
+        changes: dict[str, Any] = {p.name: p.value for p in parameters if p.name in fields}
+        try:
+            for name in changes:
+                if rule_of(fields[name]).read_only:
+                    raise InputError(f'{name} is read-only: set it when the node starts')
+            after = values.replace(**changes)
+        except InputError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        result = set_all(parameters)
+        if result.successful and changes:
+            values = after
+            if on_change is not None:
+                on_change(values)
+        return result
+
+    # Not by assignment, which type checkers refuse for methods.
+    node.__dict__['set_parameters_atomically'] = set_together
+    node.__dict__['set_parameters'] = lambda given: [set_together([one]) for one in given]
