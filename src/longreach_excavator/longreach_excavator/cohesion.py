@@ -23,8 +23,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.machine import STEP
-from longreach_excavator.measurements import Measurements, kind_of
+from longreach_excavator.measurements import Measurements, usual_noise
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
@@ -90,7 +91,7 @@ class CohesionFit:
             'cohesion_pa': self.cohesion,
             'standard_error_pa': self.standard_error,
             'residuals': {
-                name: {'rms': rms, 'unit': kind_of(name).unit}
+                name: {'rms': rms, 'unit': COLUMNS.unit(name)}
                 for name, rms in self.residuals().items()
             },
             'rows': len(self.data.values),
@@ -191,11 +192,18 @@ class _Digs:
                 f' {" | ".join(FIXED_DEPTHS)}; forces on ground that slides change in jumps, and'
                 ' a search ends beside the best fit'
             )
-        _check_bounds(excavator, bounds)
+        low, high = bounds
+        if not 0.0 < low < high < math.inf:
+            raise InputError(f'bounds = ({low:g}, {high:g}) Pa, allowed: 0 < lowest < highest')
+        for value in bounds:
+            try:
+                excavator.soil.replace(cohesion=value)
+            except InputError as error:
+                raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
         data.check_with(excavator)
         self._excavator, self._data, self._bounds = excavator, data, bounds
         self._errors: dict[float, np.ndarray] = {}
-        self.sigma = np.array([kind_of(name).noise for name in data.columns])
+        self.sigma = np.array([usual_noise(name) for name in data.columns])
         self.spread = 1.0
         if data.times is not None:
             steps = max(math.ceil(data.times[-1] / STEP - 1e-9), 1)
@@ -370,24 +378,12 @@ class _Digs:
         return good
 
 
-def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -> None:
-    """Raise InputError for bounds that are not ordered, or that the soil's law does not allow."""
-    low, high = bounds
-    if not 0.0 < low < high < math.inf:
-        raise InputError(f'bounds = ({low:g}, {high:g}) Pa, allowed: 0 < lowest < highest')
-    for value in bounds:
-        try:
-            excavator.soil.replace(cohesion=value)
-        except InputError as error:
-            raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
-
-
 def _noise(data: Measurements, given: Mapping[str, float]) -> dict[str, float]:
     """Return the noise of columns where it is known: given, or that of a single row."""
     for name, value in given.items():
         if name not in data.columns:
             raise InputError(f'noise of {name!r}, allowed: of {", ".join(data.columns)}')
         if not 0.0 < value < math.inf:
-            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {kind_of(name).unit}')
-    single = len(data.values) == 1
-    return ({name: kind_of(name).noise for name in data.columns} if single else {}) | dict(given)
+            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {COLUMNS.unit(name)}')
+    single = data.columns if len(data.values) == 1 else ()
+    return {name: usual_noise(name) for name in single} | dict(given)

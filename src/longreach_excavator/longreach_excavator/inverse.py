@@ -60,8 +60,6 @@ from longreach_excavator.terrain import FIRM, VOLUME, ground_of
 
 # Source of the force on the tooth: columns of the motion, the law of the excavator's soil, none.
 SOIL_SOURCES = ('file', 'law', 'none')
-# Names of the columns with the force on the tooth: of measurements, and of `dig --csv`.
-TOOTH_COLUMNS = (('force_x', 'force_z'), ('soil_x', 'soil_z'))
 # Further loads of the soil on the bucket, with depth: terrain or mode: thesis.
 LOAD_COLUMNS = ('soil_moment', 'bucket_mass')
 
@@ -188,7 +186,9 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
         spline = CubicSpline(times, known)
         rates = spline(times, 1) if rates is None else rates
         accelerations = spline(times, order) if accelerations is None else accelerations
-    tooth = [table.stack(pair) for pair in TOOTH_COLUMNS if any(part in table for part in pair)]
+    # The force on the tooth: of measurements, and of `dig --csv`.
+    pairs = (('force_x', 'force_z'), ('soil_x', 'soil_z'))
+    tooth = [table.stack(pair) for pair in pairs if any(part in table for part in pair)]
     loads = None
     if any(column in table for column in LOAD_COLUMNS):
         zero = np.zeros_like(times)
@@ -371,9 +371,19 @@ def inverse(
     moving = np.concatenate([motion.angles, motion.rates, motion.accelerations], axis=1)
     written = np.empty((rows, len(_WRITTEN)))
     _invert(motion.times, moving, tooth, loads, soil == 'law', constants, written)
-    table = np.concatenate([motion.times[:, None], moving, written, _sizes(written)], axis=1)
-    table = np.concatenate([table, _in_links(motion, written)], axis=1)
-    return InverseResult(excavator, COLUMNS, table, motion)
+    k = list(_WRITTEN).index('pin_a_x')
+    # In the pins and on the tooth, (rows, 12).
+    forces = written[:, k : k + 24 : 2] + 1j * written[:, k + 1 : k + 24 : 2]
+    felt = dict(zip((*_PINS, 'n'), forces.T, strict=True))
+    ways = np.exp(-1j * np.cumsum(motion.angles, axis=1))
+    in_links = [
+        sign * way * felt[pin]
+        for way, pins in zip(ways.T, _LINK_PINS.values(), strict=True)
+        for pin, sign in pins
+    ]
+    own = [part for force in in_links for part in (force.real, force.imag)]
+    parts = (motion.times, moving, written, np.abs(forces), *own)
+    return InverseResult(excavator, COLUMNS, np.column_stack(parts), motion)
 
 
 def _check_poses(excavator: ExcavatorParameters, motion: Motion) -> None:
@@ -391,29 +401,6 @@ def _check_poses(excavator: ExcavatorParameters, motion: Motion) -> None:
             f' {motion.times[row]:g} s) = {math.degrees(motion.angles[row, k]):.6g} deg, allowed'
             f' by the stroke of its cylinder: [{first:.4f}, {last:.4f}] deg'
         )
-
-
-def _force(written: np.ndarray, name: str) -> np.ndarray:
-    """Return a force by its columns x and z as complex numbers, shape (rows,)."""
-    k = list(_WRITTEN).index(f'{name}_x')
-    return np.asarray(written[:, k] + 1j * written[:, k + 1])
-
-
-def _sizes(written: np.ndarray) -> np.ndarray:
-    """Return the sizes of the forces in the pins and on the tooth, shape (rows, 12)."""
-    names = [*(f'pin_{pin}' for pin in _PINS), 'soil']
-    return np.asarray(np.abs(np.stack([_force(written, name) for name in names], axis=1)))
-
-
-def _in_links(motion: Motion, written: np.ndarray) -> np.ndarray:
-    """Return the forces on each link in its own axes."""
-    ways = np.exp(-1j * np.cumsum(motion.angles, axis=1))
-    columns = []
-    for way, pins in zip(ways.T, _LINK_PINS.values(), strict=True):
-        for pin, sign in pins:
-            force = sign * way * _force(written, 'soil' if pin == 'n' else f'pin_{pin}')
-            columns += [force.real, force.imag]
-    return np.stack(columns, axis=1)
 
 
 def warm_up() -> None:

@@ -83,14 +83,11 @@ class Excavator:
         self.scenario.check_with(excavator, self.step)
         excavator = self.scenario.excavator(excavator)
         object.__setattr__(self, 'parameters', excavator)
-        surface = self.scenario.surface_height(excavator)
-        joint = self.scenario.counted_joint(excavator)
-        fixed = self.scenario.mode == 'thesis'
         constants = constants_of(
             excavator,
-            surface,
-            joint,
-            fixed_direction=fixed,
+            self.scenario.surface_height(excavator),
+            self.scenario.counted_joint(excavator),
+            fixed_direction=self.scenario.mode == 'thesis',
             terrain=self.scenario.terrain_span(excavator),
             held=self.scenario.held_lengths(excavator),
         )
@@ -187,21 +184,36 @@ class Excavator:
         table = np.empty((rows, state.y.size))
         cycle = self._cycle
         for begin, end in self._pieces(command, first, last):
-            row = (begin // every - first // every) if every else 0
-            forces = None
-            if command is BY_SCENARIO:
+            swept, forces = state.swept, None
+            if isinstance(command, ExcavatorCommand):
+                commanded = command
+            else:
                 # Only at the scenario's cycles, so that the division into calls has no effect.
                 looks = begin % cycle == 0 and self._given is None
-                swept = state.swept or (looks and self.has_swept(state))
+                swept = swept or (looks and self.has_swept(state))
                 commanded = self.scenario_command(step_time(begin, self.step), swept)
                 if self._given is not None:
                     # At the ends and in the middle of each step, see advance_motion.
                     halves = np.arange(2 * begin, 2 * end + 1)
                     forces = self._given.at(halves * (0.5 * self.step))
-                state = state._replace(swept=swept)
+            _check_command(commanded)
+            commanded = self._with_loose(commanded)
+            y = self._with_oil(state, commanded)
+            prescribed = commanded.forces
+            if forces is None:
+                forces = _array(prescribed)
             else:
-                commanded = command
-            state = self._go_on(state, commanded, forces, begin, end, every, table, row)
+                prescribed = tuple(forces[-1].tolist())
+            row = (begin // every - first // every) if every else 0
+            spools = np.array(commanded.spools, dtype=float)
+            counts = (begin, end - begin, every)
+            run = (y, spools, forces, self.constants, self.step, *counts, table[row:])
+            adaptive = self.tolerance > 0.0
+            taken = advance_adaptive(*run, self.tolerance) if adaptive else advance_motion(*run)
+            if taken < end - begin:
+                kept = row + ((begin + taken) // every - begin // every if every else 0)
+                raise PartialRunError(self._failure(begin + taken, y, commanded), table[:kept])
+            state = ExcavatorState(y, prescribed, swept)
         return state, table
 
     def _pieces(
@@ -225,36 +237,6 @@ class Excavator:
         if self._given is not None:
             return self._given.at(times)
         return _array(self.scenario_command(0.0, swept=False).forces)
-
-    def _go_on(
-        self,
-        state: ExcavatorState,
-        command: ExcavatorCommand,
-        forces: np.ndarray | None,
-        first: int,
-        last: int,
-        every: int,
-        table: np.ndarray,
-        row: int,
-    ) -> ExcavatorState:
-        """Take steps with one command, or varying forces in its place, and fill table[row:]."""
-        _check_command(command)
-        command = self._with_loose(command)
-        y = self._with_oil(state, command)
-        prescribed = command.forces
-        if forces is None:
-            forces = _array(prescribed)
-        else:
-            prescribed = tuple(forces[-1].tolist())
-        spools = np.array(command.spools, dtype=float)
-        counts = (first, last - first, every)
-        run = (y, spools, forces, self.constants, self.step, *counts, table[row:])
-        adaptive = self.tolerance > 0.0
-        taken = advance_adaptive(*run, self.tolerance) if adaptive else advance_motion(*run)
-        if taken < last - first:
-            kept = row + ((first + taken) // every - first // every if every else 0)
-            raise PartialRunError(self._failure(first + taken, y, command), table[:kept])
-        return ExcavatorState(y, prescribed, state.swept)
 
     def _with_oil(self, state: ExcavatorState, command: ExcavatorCommand) -> np.ndarray:
         """Return a copy of y with oil pressures for cylinders whose prescribed force has ended."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.forces import check_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
@@ -18,18 +18,8 @@ from longreach_excavator.parameters import ExcavatorParameters
 STEEL = 2.1e11  # modulus of elasticity [Pa]
 
 
-class Kind(NamedTuple):
-    """A kind of measured quantity."""
-
-    unit: str
-    noise: float  # of a single row
-
-
-_KINDS = {
-    'force': Kind('N', 2e3),
-    'theta': Kind('rad', math.radians(0.5)),
-    'length': Kind('m', 5e-3),
-}
+# Noise of a single row by its unit.
+_NOISE = {'N': 2e3, 'rad': math.radians(0.5), 'm': 5e-3}
 # By which errors of sensors let values be beyond the strokes [rad or m]: other units exceed it.
 _BEYOND = 0.1
 # Of rods; larger ones are in another unit.
@@ -75,7 +65,7 @@ class Measurements:
                 continue
             (first, last), low, high = ends[name], float(values.min()), float(values.max())
             if low < first - _BEYOND or high > last + _BEYOND:
-                unit = kind_of(name).unit
+                unit = COLUMNS.unit(name)
                 raise InputError(
                     f'{self.name}: {name} goes from {low:g} to {high:g} {unit}, allowed by the'
                     f' strokes: {first:.4g} to {last:.4g} {unit}; look at its unit'
@@ -173,6 +163,6 @@ def read_measurements(
     return Measurements(tuple(found), values, times, str(table.file))
 
 
-def kind_of(name: str) -> Kind:
-    """Return the kind of a column."""
-    return _KINDS[name.partition('_')[0]]
+def usual_noise(name: str) -> float:
+    """Return the standard deviation of a single row of a column, in its unit."""
+    return _NOISE[COLUMNS.unit(name)]

@@ -284,11 +284,6 @@ def wedge_factors(
     rake, internal, blade = _angles(tool)
     if beta is None:
         beta = wedge_angle(tool)
-    elif not 0.0 < beta < math.pi - rake - blade - internal:
-        raise InputError(
-            f'beta = {beta:g} rad, allowed: (0, {math.pi - rake - blade - internal:g}) rad,'
-            ' where rho + delta + beta + phi is below pi'
-        )
     cot_rake, cot_beta = 1.0 / math.tan(rake), 1.0 / math.tan(beta)
     cot_plane = 1.0 / math.tan(beta + internal)
     divisor = math.cos(rake + blade) + math.sin(rake + blade) * cot_plane

@@ -18,7 +18,7 @@ from longreach_excavator.measurements import Measurements, read_measurements
 from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
-from longreach_excavator.soil import resistance_at, wedge_factors
+from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.statics import standing
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
@@ -151,7 +151,6 @@ def sticks(x, axes, buttons):
         (lambda x: x.linkage().lengths(np.zeros(2)), 'a pose has shape (2,), allowed: (..., 3)'),
         (lambda x: x.linkage().levers(np.array([0.0, -1.0, math.nan])), 'theta_4 = nan deg, allo'),
         (lambda x: resistance_at(x.soil, np.array([np.nan])), 'depths has values that are not fi'),
-        (lambda x: wedge_factors(x.soil.earthmoving, 0.0), 'beta = 0 rad, allowed: (0, 1.5'),
         (lambda x: Excavator(x, dig_scenario(), math.nan), 'step = nan s, allowed'),
         (lambda x: Excavator(x, dig_scenario(), tolerance=1.0), 'tolerance = 1.0, allowed: 0, or'),
         (
