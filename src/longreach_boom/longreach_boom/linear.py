@@ -98,17 +98,31 @@ def smooth_model(
         strain = strains(boom, now, friction)
         return series(boom, np.zeros(1), x[None], modes[None], strain[None])[0, shown]
 
+    numbers = range(1, N + 1)
+    shapes = [
+        *((f'phi_{i}', 'rad') for i in numbers),
+        *((f'h{e}_{i}', 'm') for e in range(1, F + 1) for i in numbers),
+    ]
+    truck = [('truck_heave', 'm'), ('truck_pitch', 'rad')] if boom.truck else []
+    states = [
+        *shapes,
+        *((f'{name}_rate', f'{unit}/s') for name, unit in shapes),
+        *((f'{side}_{i}', 'Pa') for side in ('p_head', 'p_rod') for i in numbers),
+        *((f'spool_{i}', '1') for i in numbers),
+        *truck,
+        *((f'{name}_rate', f'{unit}/s') for name, unit in truck),
+    ]
     return SmoothModel(
-        _states(boom),
+        tuple(Signal(*pair) for pair in states),
         tuple(
-            Signal(f'{name}_{i + 1}', unit)
+            Signal(f'{name}_{i}', unit)
             for name, unit in (
                 ('spool', '1'),
                 ('torque', 'N m'),
                 ('tip_force_x', 'N'),
                 ('tip_force_z', 'N'),
             )
-            for i in range(N)
+            for i in numbers
         ),
         tuple(Signal(columns[k].name, columns[k].unit) for k in shown),
         x,
@@ -117,22 +131,3 @@ def smooth_model(
         observe,
         tuple(notes),
     )
-
-
-def _states(boom: BoomParameters) -> tuple[Signal, ...]:
-    """Return names and units of the state."""
-    numbers = range(1, boom.size + 1)
-    shapes = [
-        *((f'phi_{i}', 'rad') for i in numbers),
-        *((f'h{e}_{i}', 'm') for e in range(1, boom.ritz.functions + 1) for i in numbers),
-    ]
-    truck = [('truck_heave', 'm'), ('truck_pitch', 'rad')] if boom.truck else []
-    pairs = [
-        *shapes,
-        *((f'{name}_rate', f'{unit}/s') for name, unit in shapes),
-        *((f'{side}_{i}', 'Pa') for side in ('p_head', 'p_rod') for i in numbers),
-        *((f'spool_{i}', '1') for i in numbers),
-        *truck,
-        *((f'{name}_rate', f'{unit}/s') for name, unit in truck),
-    ]
-    return tuple(Signal(*pair) for pair in pairs)

@@ -152,12 +152,6 @@ def _net_force(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
-    """Return by how much the force on a held piston exceeds what holds it [N]."""
-    return overload(_net_force(y, i, modes, width, table, work), modes[i], table[i, STATIC])
-
-
-@njit
 def _beyond(y, modes, width, table, work, found):  # type: ignore[no-untyped-def]
     """
     Compute how far each piston is beyond its next change, negative before.
@@ -204,7 +198,8 @@ def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
         worst, loose = 0.0, -1
         for i in range(N):
             if is_held(modes[i]):
-                over = _overload(y, i, modes, width, table, work)
+                net = _net_force(y, i, modes, width, table, work)
+                over = overload(net, modes[i], table[i, STATIC])
                 if abs(over) > abs(worst):
                     worst, loose = over, i
         if loose < 0:
@@ -283,7 +278,8 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
                 # Pistons held before are checked at the start of the next step.
                 if modes[i] != STUCK or is_held(before[i]):
                     continue
-                if _overload(y, i, modes, width, table, work) != 0.0:
+                net = _net_force(y, i, modes, width, table, work)
+                if overload(net, modes[i], table[i, STATIC]) != 0.0:
                     modes[i] = OUTWARDS if saved[n + i] > 0.0 else INWARDS
                     again = True
             if not again:
@@ -423,8 +419,8 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     return steps, DONE
 
 
-@njit
-def _inertia(y, p, M, f):  # type: ignore[no-untyped-def]
+@kernel
+def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
     """Compute M(q) and c + D q' + g in the order of q; arguments as for :func:`evaluate`."""
     N, width, size = p.beams.shape[0], 1 + p.functions, f.size
     n, rows, forces = N * width, np.empty((size, size)), np.empty(size)
@@ -443,17 +439,4 @@ def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
     N, rows = modes.size, f.size
     _derivative(y, modes, spools, p, np.empty((rows, rows)), workspace(N, rows), dy)
     # Computed again: _derivative overwrites M with the Cholesky factor of its free part.
-    _inertia(y, p, M, f)
-
-
-@kernel
-def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
-    """Compute only M(q) and c + D q' + g, in the order of :func:`evaluate`."""
-    _inertia(y, p, M, f)
-
-
-@kernel
-def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
-    """Set the velocities of held pistons to zero by impulses, in place; return as _stop does."""
-    N, rows = modes.size, row_count(p)
-    return _stop(y, modes, p, np.empty((rows, rows)), workspace(N, rows))
+    inertia(y, p, M, f)

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.imu import tip_accelerations, tip_rates
-from longreach_boom.kinematics import tip_angles
-from longreach_boom.model import boom_bases, constants_of
+from longreach_boom.kinematics import frames_of, tip_angles
+from longreach_boom.model import boom_bases, constants_of, row_count
+from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, StateParts, piston_positions, truck_of
 from longreach_boom.strain import strains
@@ -34,6 +33,8 @@ _WHOLE = 1e-6
 _INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
 # Beams for which the installed files have values.
 _BEAMS = 4
+# Time over which velocities are differenced along the motion [s].
+_APART = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,19 +85,6 @@ class SensorParameters(Parameters):
             )
 
 
-class SensorReadings(NamedTuple):
-    """Readings of the sensors at one sample; None for sensors without a reading at it."""
-
-    inclination_root: np.ndarray | None  # (N,) of the inner ends of the beams [rad]
-    inclination_tip: np.ndarray | None  # (N,) of the outer ends [rad]
-    head_pressures: np.ndarray | None  # (N,) p_1 [Pa]
-    rod_pressures: np.ndarray | None  # (N,) p_2 [Pa]
-    encoders: np.ndarray | None  # (N,) piston positions [m]
-    strains: np.ndarray | None  # (N,)
-    gyroscopes: np.ndarray | None = None  # (N,) at the tips, positive lifts [rad/s]
-    accelerations: np.ndarray | None = None  # (2 N,) along, then across the beams [m/s^2]
-
-
 def default_file() -> Path:
     """Return the sensor file that is installed with this package: ideal sensors."""
     return data_directory('longreach_boom') / 'config' / 'sensors.yaml'
@@ -129,6 +117,36 @@ def load_sensors(file: str | Path | None = None, beams: int = _BEAMS) -> SensorP
     return found.replace(mounting=fitting(found.mounting), **kinds)
 
 
+def tip_rates(boom: BoomParameters, state: BoomState) -> np.ndarray:
+    """Return the rates of turn of the beams' tips (N,) [rad/s], positive lifts."""
+    turning, _ = tip_angles(boom, StateParts.of(state.y, boom).v)
+    return np.asarray(truck_of(state.y, boom)[3] + turning)
+
+
+def tip_accelerations(
+    boom: BoomParameters,
+    state: BoomState,
+    friction: bool = True,
+    mounting: np.ndarray | float = 0.0,
+) -> np.ndarray:
+    """Return acceleration less gravity of the tips (N, 2) [m/s^2], along and across."""
+    constants = constants_of(boom, state.loads, friction)
+    if state.forces is not None:
+        constants = constants.pulled(state.forces)
+    rows = row_count(constants)
+    dy = np.empty(state.y.size)
+    spools = np.zeros(boom.size)
+    evaluate(state.y, state.modes, spools, constants, np.empty((rows, rows)), np.empty(rows), dy)
+    ahead, behind = (
+        np.array([frame.origin_rate for frame in frames_of(boom, y).frames[1:]])
+        for y in (state.y + _APART * dy, state.y - _APART * dy)
+    )
+    felt = (ahead - behind) / (2.0 * _APART) + 1j * boom.gravity
+    turned, _ = tip_angles(boom, StateParts.of(state.y, boom).q)
+    seen = felt * np.exp(-1j * (truck_of(state.y, boom)[1] + turned + mounting))
+    return np.stack([seen.real, seen.imag], axis=1)
+
+
 class Sensors:
     """The sensors of a boom at a plant's sample rate [Hz]; InputError where numbers do not fit."""
 
@@ -151,7 +169,7 @@ class Sensors:
                 )
         self._boom, self._friction = boom, friction
         self._temperature = parameters.temperature
-        self._sample_rate = sample_rate
+        self._rate = sample_rate
         N = boom.size
         counts = (2 * N, 2 * N, N, N, N, 2 * N)
         # The position in this order is a part of the seed of the noise.
@@ -171,34 +189,30 @@ class Sensors:
 
     def read(
         self, state: BoomState, sample: int, wanted: Collection[str] = KINDS
-    ) -> SensorReadings:
-        """Return readings of some KINDS at a sample of the plant; at sample 0 each has one."""
-        N = self._boom.size
-        due = {n: one for n, one in self._groups.items() if n in wanted and one.due(sample)}
-        parts = StateParts.of(state.y, self._boom)
-        warmth = self._temperature.at(sample / self._sample_rate)
-        roots = tips = heads = rods = encoders = gauges = None
-        if group := due.get('inclination'):
-            # Henikl 2015, (39).
-            ends, slopes = tip_angles(self._boom, parts.q)
-            bent = np.sum(self._root_slope * np.reshape(parts.q[N:], (-1, N)).T, axis=1)
-            angles = np.concatenate([ends - slopes + bent, ends])
-            shown = group.show(truck_of(state.y, self._boom)[1] + angles, warmth, sample)
-            roots, tips = shown[:N], shown[N:]
-        if group := due.get('pressure'):
-            pressures = np.concatenate([parts.head_pressures, parts.rod_pressures])
-            shown = group.show(pressures, warmth, sample)
-            heads, rods = shown[:N], shown[N:]
-        if group := due.get('encoder'):
-            pistons = piston_positions(parts.q[:N], self._constants)
-            encoders = group.show(pistons, warmth, sample)
-        if group := due.get('strain'):
-            truth = strains(self._boom, state, self._friction)
-            gauges = group.show(truth, warmth, sample)
-        rates = felt = None
-        if group := due.get('gyroscope'):
-            rates = group.show(tip_rates(self._boom, state), warmth, sample)
-        if group := due.get('accelerometer'):
-            axes = tip_accelerations(self._boom, state, self._friction, self._mounting)
-            felt = group.show(axes.T.ravel(), warmth, sample)
-        return SensorReadings(roots, tips, heads, rods, encoders, gauges, rates, felt)
+    ) -> dict[str, np.ndarray]:
+        """Return the readings of those KINDS that have one at a sample, at sample 0 of all."""
+        boom, N = self._boom, self._boom.size
+        parts, warmth = StateParts.of(state.y, boom), self._temperature.at(sample / self._rate)
+        truths: dict[str, Callable[[], np.ndarray]] = {
+            'inclination': lambda: self._inclinations(state, parts.q),
+            'pressure': lambda: np.concatenate([parts.head_pressures, parts.rod_pressures]),
+            'encoder': lambda: piston_positions(parts.q[:N], self._constants),
+            'strain': lambda: strains(boom, state, self._friction),
+            'gyroscope': lambda: tip_rates(boom, state),
+            'accelerometer': lambda: tip_accelerations(
+                boom, state, self._friction, self._mounting
+            ).T.ravel(),
+        }
+        return {
+            name: group.show(truths[name](), warmth, sample)
+            for name, group in self._groups.items()
+            if name in wanted and group.due(sample)
+        }
+
+    def _inclinations(self, state: BoomState, q: np.ndarray) -> np.ndarray:
+        """Return the angles of all roots and all tips (2 N,) [rad], Henikl 2015, (39)."""
+        ends, slopes = tip_angles(self._boom, q)
+        h = np.reshape(q[self._boom.size :], (-1, self._boom.size))
+        bent = np.sum(self._root_slope * h.T, axis=1)
+        angles = np.concatenate([ends - slopes + bent, ends])
+        return np.asarray(truck_of(state.y, self._boom)[1] + angles)

@@ -12,7 +12,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.sensors import KINDS, SensorParameters, SensorReadings, Sensors, load_sensors
+from longreach_boom.sensors import KINDS, SensorParameters, Sensors, load_sensors
 from longreach_boom.state import BoomState
 from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.plant_node import PlantNode
@@ -89,28 +89,26 @@ class SensorTopics:
         due: int = sample + round(delay * self._rate)
         return due
 
-    def _messages(self, readings: SensorReadings, header: Header) -> Iterator[tuple[Any, Any]]:
+    def _messages(
+        self, readings: dict[str, np.ndarray], header: Header
+    ) -> Iterator[tuple[Any, Any]]:
         """Yield the publishers of readings with their messages."""
-        beams, cylinders, outputs = self._beams, self._cylinders, self._outputs
-        root, tip, head, rod, encoders, strains, rates, felt = readings
-        if root is not None and tip is not None:
-            angles = root.tolist(), tip.tolist()
-            yield (
-                outputs['inclination'],
-                InclinationState(header=header, name=beams, root=angles[0], tip=angles[1]),
-            )
-        if head is not None and rod is not None:
-            yield outputs['pressure'], hydraulic_state(cylinders, head, rod, header)
-        if encoders is not None:
-            yield (
-                outputs['encoder'],
-                JointState(header=header, name=cylinders, position=encoders.tolist()),
-            )
-        if strains is not None:
-            yield (
-                outputs['strain'],
-                StrainState(header=header, name=beams, strain=strains.tolist()),
-            )
+        beams, cylinders, message = self._beams, self._cylinders, None
+        for name, shown in readings.items():
+            if name == 'inclination':
+                root, tip = np.split(shown, 2)
+                angles = {'root': root.tolist(), 'tip': tip.tolist()}
+                message = InclinationState(header=header, name=beams, **angles)
+            elif name == 'pressure':
+                head, rod = np.split(shown, 2)
+                message = hydraulic_state(cylinders, head, rod, header)
+            elif name == 'encoder':
+                message = JointState(header=header, name=cylinders, position=shown.tolist())
+            elif name == 'strain':
+                message = StrainState(header=header, name=beams, strain=shown.tolist())
+            if name in self._outputs:
+                yield self._outputs[name], message
+        rates, felt = readings.get('gyroscope'), readings.get('accelerometer')
         if rates is not None or felt is not None:
             yield from self._inertial_messages(rates, felt, header)
 

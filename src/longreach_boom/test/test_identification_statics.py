@@ -326,7 +326,7 @@ def test_poses_from_inclinations(boom):
     rest = equilibrium(boom, angles)
     state = BoomState(rest.state(np.zeros(4)), np.zeros(4, dtype=np.int64))
     shown = Sensors(boom, load_sensors(), 200.0).read(state, 0)
-    setting = Setting(tuple(shown.inclination_root.tolist()), True, ())
+    setting = Setting(tuple(shown['inclination'][:4].tolist()), True, ())
     pose = StaticPose('a', 0.0, 1.0, setting, {}, {f'force_{i}': 1 for i in range(1, 5)})
     model = statics.model(boom, [pose])
     forces = model({})

@@ -37,16 +37,15 @@ def test_ideal_sensors_show_what_those_of_the_node_do(run, truth):
         modes = run.columns_like('mode')[k].astype(np.int64)
         state = BoomState(run.states[k], modes, loads if k <= 100 else ())
         shown = sensors.read(state, k)
-        for name, expected in (
-            ('inclination_root', shown.inclination_root),
-            ('inclination_tip', shown.inclination_tip),
-            ('p_head', shown.head_pressures),
-            ('p_rod', shown.rod_pressures),
-            ('piston', shown.encoders),
-            ('strain', shown.strains),
+        for kind, names in (
+            ('inclination', ('inclination_root', 'inclination_tip')),
+            ('pressure', ('p_head', 'p_rod')),
+            ('encoder', ('piston',)),
+            ('strain', ('strain',)),
         ):
-            found = [recording.signals[f'{name}_{i + 1}'].values[k] for i in range(boom.size)]
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+            signals = [f'{name}_{i + 1}' for name in names for i in range(boom.size)]
+            found = [recording.signals[name].values[k] for name in signals]
+            np.testing.assert_allclose(found, shown[kind], rtol=1e-12, atol=1e-13)
     # Images are taken between the samples.
     marker = recording.signals['marker_marker_4_z']
     assert len(marker.times) == 16

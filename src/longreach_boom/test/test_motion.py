@@ -18,7 +18,6 @@ from longreach_boom.motion import (
     UNSETTLED,
     advance_motion,
     evaluate,
-    impulse_stop,
 )
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
@@ -169,12 +168,12 @@ def random_state(boom, random):
 
 
 def stopped(y, modes, p):
-    """Return the velocities after impulse_stop, and the mass matrix."""
+    """Return the velocities after impulses stop held pistons, and the mass matrix."""
     n = (y.size - 3 * modes.size) // 2
     M, f, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
     evaluate(y, modes, np.zeros(modes.size), p, M, f, dy)
     after = y.copy()
-    impulse_stop(after, modes, p)
+    motion._stop(after, modes, p, np.empty((n, n)), workspace(modes.size, n))
     assert np.array_equal(np.delete(after, slice(n, 2 * n)), np.delete(y, slice(n, 2 * n)))
     return after[n : 2 * n], M
 
@@ -544,9 +543,10 @@ def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom):
     y = random_state(boom, np.random.default_rng(5))
     before = y.copy()
     modes = np.array([STUCK, OUTWARDS, INWARDS, OUTWARDS])
-    assert not impulse_stop(y, modes, heavy_and_light(boom))
+    room = np.empty((12, 12)), workspace(4, 12)
+    assert not motion._stop(y, modes, heavy_and_light(boom), *room)
     assert np.array_equal(y, before)
-    assert impulse_stop(y, modes, constants_of(boom))
+    assert motion._stop(y, modes, constants_of(boom), *room)
 
 
 def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom):

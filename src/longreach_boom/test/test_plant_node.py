@@ -43,6 +43,13 @@ valve_commands:
   - {time: 0.3, spools: [-0.5, 0.2, 0.0, 0.0]}
 """
 FAST = setting('plant', real_time_factor=0.0)
+# Of the messages of sensors.
+FIELDS = {
+    'inclination': ('root', 'tip'),
+    'pressure': ('head_pressure', 'rod_pressure'),
+    'encoder': ('position',),
+    'strain': ('strain',),
+}
 
 
 class Rig:
@@ -195,21 +202,12 @@ def test_sensors_show_what_the_library_says(boom, scenario, expected, name):
         # The load comes off at 0.05 s.
         loads = state.loads if k <= 10 else ()
         readings = sensors.read(BoomState(expected.states[k], modes[k], loads), k)
-        for key, field, values in (
-            ('inclination', 'root', readings.inclination_root),
-            ('inclination', 'tip', readings.inclination_tip),
-            ('pressure', 'head_pressure', readings.head_pressures),
-            ('pressure', 'rod_pressure', readings.rod_pressures),
-            ('encoder', 'position', readings.encoders),
-            ('strain', 'strain', readings.strains),
-        ):
-            if values is None:
-                continue
-            # The second field of a message has been counted already.
-            counts[key] += field not in ('tip', 'rod_pressure')
-            message = shown[key][counts[key] - 1]
+        for key in readings.keys() & kinds:
+            message, fields = shown[key][counts[key]], FIELDS[key]
+            counts[key] += 1
             assert nanoseconds_of(message.header.stamp) == k * SAMPLE
-            assert list(getattr(message, field)) == values.tolist(), (key, k)
+            values = [value for field in fields for value in getattr(message, field)]
+            assert values == readings[key].tolist(), (key, k)
     assert {key: len(messages) for key, messages in shown.items()} == counts
 
 
@@ -219,12 +217,12 @@ def test_noise_of_the_sensors_can_be_set_at_run_time():
         plant = b.add(PlantNode)
         b.until(lambda: plant.simulation.started, 'start')
         usual = Sensors(plant.described, load_sensors('typical'), 200.0)
-        truth = plant._sensors._sensors.read(plant.state, 0).head_pressures
+        truth = plant._sensors._sensors.read(plant.state, 0)['pressure']
         plant.set_parameters([Parameter('sensor_noise', value=1.0)])
-        noisy = plant._sensors._sensors.read(plant.state, 0).head_pressures
-        np.testing.assert_array_equal(noisy, usual.read(plant.state, 0).head_pressures)
+        noisy = plant._sensors._sensors.read(plant.state, 0)['pressure']
+        np.testing.assert_array_equal(noisy, usual.read(plant.state, 0)['pressure'])
         plant.set_parameters([Parameter('sensor_noise', value=3.0)])
-        more = plant._sensors._sensors.read(plant.state, 0).head_pressures
+        more = plant._sensors._sensors.read(plant.state, 0)['pressure']
         # Rounded to the steps of the sensor.
         assert np.abs(more - truth).max() > 2.0 * np.abs(noisy - truth).max() > 0.0
         (result,) = plant.set_parameters([Parameter('sensor_noise', value=-1.0)])

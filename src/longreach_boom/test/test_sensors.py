@@ -8,7 +8,7 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import StrainGauge
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.sensors import Sensors, default_file, load_sensors
+from longreach_boom.sensors import KINDS, Sensors, default_file, load_sensors
 from longreach_boom.state import StateParts, closed_valves
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
@@ -26,10 +26,11 @@ def with_kind(parameters, kind, **changes):
 
 
 def errors(boom, parameters, state, sample=0):
-    """Return what every field of the readings deviates from the truth by."""
+    """Return by kind what readings deviate from the truth by."""
     truth = Sensors(boom, load_sensors(), RATE).read(state, sample)
     shown = Sensors(boom, parameters, RATE).read(state, sample)
-    return [a - b for a, b in zip(shown, truth, strict=True)]
+    assert list(shown) == list(truth) == list(KINDS)
+    return {kind: shown[kind] - truth[kind] for kind in KINDS}
 
 
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
@@ -42,28 +43,24 @@ def test_ideal_sensors_show_the_truth(boom, rotation):
     parts = StateParts.of(state.y, boom)
     shown = Sensors(boom, load_sensors(), RATE).read(state, 17)
     for i, beam in enumerate(boom.beams):
-        for field, x in ((shown.inclination_root, 0.0), (shown.inclination_tip, beam.length)):
+        for k, x in ((i, 0.0), (boom.size + i, beam.length)):
             expected = point_motion(boom, parts.q, parts.v, i, x).inclination
-            assert field[i] == pytest.approx(float(expected), abs=1e-13)
+            assert shown['inclination'][k] == pytest.approx(float(expected), abs=1e-13)
         position = boom.cylinders[i].linkage.position(parts.q[i])
-        assert shown.encoders[i] == pytest.approx(position, abs=1e-15)
-    np.testing.assert_array_equal(shown.head_pressures, parts.head_pressures)
-    np.testing.assert_array_equal(shown.rod_pressures, parts.rod_pressures)
+        assert shown['encoder'][i] == pytest.approx(position, abs=1e-15)
+    pressures = np.concatenate([parts.head_pressures, parts.rod_pressures])
+    np.testing.assert_array_equal(shown['pressure'], pressures)
     # Gain and bias are those of the boom file.
-    np.testing.assert_array_equal(shown.strains, strains(boom, state))
+    np.testing.assert_array_equal(shown['strain'], strains(boom, state))
 
 
 def test_bias_for_all_and_for_each(boom, state):
-    N = boom.size
-    roots = tuple(1e-3 * (i + 1) for i in range(2 * N))
-    parameters = with_kind(load_sensors(), 'inclination', bias=roots)
-    parameters = with_kind(parameters, 'encoder', bias=(-2e-3,))
-    root, tip, head, rod, encoder, strain, rate, felt = errors(boom, parameters, state)
-    # All of the first kind come first.
-    np.testing.assert_allclose(root, roots[:N], rtol=1e-10)
-    np.testing.assert_allclose(tip, roots[N:], rtol=1e-10)
-    np.testing.assert_allclose(encoder, -2e-3, rtol=1e-10)
-    assert all(np.all(other == 0.0) for other in (head, rod, strain, rate, felt))
+    each = tuple(1e-3 * (i + 1) for i in range(2 * boom.size))
+    parameters = with_kind(load_sensors(), 'inclination', bias=each)
+    found = errors(boom, with_kind(parameters, 'encoder', bias=(-2e-3,)), state)
+    np.testing.assert_allclose(found.pop('inclination'), each, rtol=1e-10)
+    np.testing.assert_allclose(found.pop('encoder'), -2e-3, rtol=1e-10)
+    assert not any(other.any() for other in found.values())
 
 
 def test_wrong_numbers_of_biases_are_refused(boom):
@@ -78,20 +75,18 @@ def test_typical_sensors_err_by_what_is_typical(boom, state):
     typical = load_sensors('typical')
     # This state has large accelerations, which a wrong mounting would turn.
     typical = typical.replace(mounting=())
-    root, tip, head, rod, encoder, strain, rate, felt = errors(boom, typical, state)
-    bounds = ((root, 6e-3), (tip, 6e-3), (head, 4e5), (rod, 4e5), (encoder, 1e-3), (strain, 1e-4))
-    bounds += ((rate, 1.2e-2), (felt, 0.2))
-    for error, bound in bounds:
+    bounds = (6e-3, 4e5, 1e-3, 1e-4, 1.2e-2, 0.2)
+    for error, bound in zip(errors(boom, typical, state).values(), bounds, strict=True):
         assert np.all(error != 0.0)
         assert np.abs(error).max() < bound
-    assert Sensors(boom, typical, RATE).read(state, 1).inclination_root is None
+    assert 'inclination' not in Sensors(boom, typical, RATE).read(state, 1)
 
 
 def test_noise_does_not_depend_on_what_else_is_read(boom, state):
     sensors = Sensors(boom, load_sensors('typical'), RATE)
     alone, everything = sensors.read(state, 40, ['strain']), sensors.read(state, 40)
-    np.testing.assert_array_equal(alone.strains, everything.strains)
-    assert alone.head_pressures is alone.gyroscopes is None
+    np.testing.assert_array_equal(alone['strain'], everything['strain'])
+    assert list(alone) == ['strain']
 
 
 def test_inertial_sensors_at_rest_show_gravity(boom):
@@ -100,9 +95,9 @@ def test_inertial_sensors_at_rest_show_gravity(boom):
     tilt = (0.01, -0.02, 0.0, 0.03)
     given = load_sensors().replace(mounting=tilt)
     shown = Sensors(boom, given, RATE).read(state, 0)
-    assert shown.gyroscopes == pytest.approx(np.zeros(4), abs=1e-12)
-    along, across = np.split(shown.accelerations, 2)
-    turned = shown.inclination_tip + np.array(tilt)
+    assert shown['gyroscope'] == pytest.approx(np.zeros(4), abs=1e-12)
+    along, across = np.split(shown['accelerometer'], 2)
+    turned = shown['inclination'][4:] + np.array(tilt)
     assert along == pytest.approx(boom.gravity * np.sin(turned), abs=1e-6)
     assert across == pytest.approx(boom.gravity * np.cos(turned), abs=1e-6)
 
@@ -125,15 +120,14 @@ def test_inertial_sensors_follow_the_motion(boom):
         point_motion(boom, parts.q, parts.v, i, beam.length) for i, beam in enumerate(boom.beams)
     ]
     tips = np.stack([motion.velocity for motion in motions], axis=1)
-    turning = (shown[2].inclination_tip - shown[0].inclination_tip) / (2.0 * h)
-    assert shown[1].gyroscopes == pytest.approx(turning, rel=1e-4, abs=1e-6)
+    before, angle, after = (one['inclination'][4:] for one in shown)
+    assert shown[1]['gyroscope'] == pytest.approx((after - before) / (2.0 * h), rel=1e-4, abs=1e-6)
     felt = (tips[2] - tips[0]) / (2.0 * h) + [0.0, boom.gravity]
-    angle = shown[1].inclination_tip
     along = felt[:, 0] * np.cos(angle) + felt[:, 1] * np.sin(angle)
     across = -felt[:, 0] * np.sin(angle) + felt[:, 1] * np.cos(angle)
     assert np.abs(felt[:, 1] - boom.gravity).max() > 0.5
     expected = np.concatenate([along, across])
-    assert shown[1].accelerations == pytest.approx(expected, rel=1e-3, abs=2e-3)
+    assert shown[1]['accelerometer'] == pytest.approx(expected, rel=1e-3, abs=2e-3)
 
 
 @pytest.mark.parametrize(('beams', 'first'), [(2, [0, 1]), (5, [0, 1, 2, 3, 0])])

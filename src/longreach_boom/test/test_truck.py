@@ -245,5 +245,5 @@ def test_frames_joints_and_tables_move_along(boom):
     shown = Sensors(boom, load_sensors(), 200.0).read(state, 0)
     y = state.y
     along = point_motion(boom, y[:n], y[n : 2 * n], 3, 9.0, truck=y[-4:]).inclination
-    assert shown.inclination_tip[-1] == pytest.approx(float(along), abs=1e-12)
+    assert shown['inclination'][-1] == pytest.approx(float(along), abs=1e-12)
     assert [run.column(name)[-1] for name in TRUCK_JOINTS] == run.states[-1, -4:-2].tolist()

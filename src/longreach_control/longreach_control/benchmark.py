@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.imu import tip_rates
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom, longest_step
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.sensors import tip_rates
 from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
 from longreach_control.cases import ENDS, RATES, START, Case, believed_loads, scenario_of
 from longreach_control.controller import DampingController, Measured, Wanted
