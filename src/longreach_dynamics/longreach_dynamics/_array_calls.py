@@ -133,11 +133,7 @@ def _matrix(x, like):  # type: ignore[no-untyped-def]  # noqa: ARG001
 
 
 class ArrayCall:
-    """
-    A kernel whose arguments are arrays, to be called with ``.call(...)``.
-
-    It compiles, or is loaded, at the first call. No argument is kept, and Python's lock is held.
-    """
+    """A kernel whose arguments are arrays, called with ``.call(...)``; the first call compiles."""
 
     __slots__ = ('_kernel', 'call')
 

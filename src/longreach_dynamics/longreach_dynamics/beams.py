@@ -131,11 +131,9 @@ def _power_sum(powers: np.ndarray, distance: np.ndarray, derivative: int) -> np.
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BendingLine:
-    """
-    A deflection w(x) [m] that keeps the beam's geometric boundary conditions.
+    """A deflection w(x) [m] that keeps the beam's boundary conditions: polynomials, read-only."""
 
-    A piecewise polynomial, read-only; SciPy's would be a third of the start of a command.
-    """
+    # Those of SciPy would be a third of the start of a command.
 
     powers: np.ndarray
     edges: np.ndarray
@@ -252,11 +250,7 @@ def _polynomial(beam: Beam, power: int) -> BendingLine:
 
 
 def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> tuple[BendingLine, float]:
-    """
-    Fit a polynomial of order 2 to 9 that keeps the boundary conditions, Henikl 2015, (14).
-
-    Returns it, and its largest deviation as a share of the deflection.
-    """
+    """Return a fitted polynomial of order 2 to 9, Henikl 2015, (14), and its largest deviation."""
     if not 2 <= order <= _DEGREE + 2:
         raise InputError(f'order = {order}, allowed: 2 to {_DEGREE + 2}')
     places, weights = beam.gauss()

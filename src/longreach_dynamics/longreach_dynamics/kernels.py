@@ -133,12 +133,7 @@ def _is_open_to_others(status: os.stat_result) -> bool:
 
 
 class _KernelCache(FunctionCache):
-    """
-    numba's cache of a function, with a digest in place of the file's time of change.
-
-    numba imports all that it can compile, such as SciPy, before it loads; loading needs none of
-    it.
-    """
+    """numba's cache of a function, with a digest in place of the file's time of change."""
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)
@@ -151,6 +146,7 @@ class _KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the machine code for a signature; None when there is none."""
+        # numba imports all that it can compile, such as SciPy, before; loading needs none of it.
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             found = self._load_overload(sig, target_context)

@@ -204,11 +204,7 @@ def _body(
     targets: Sequence[tuple[str, str]],
     is_c: bool = False,
 ) -> Iterator[str]:
-    """
-    Yield the lines of a function; targets are names of results and their mirror.
-
-    Arrays of Python are zero before.
-    """
+    """Yield the lines of a function; targets, in Python 0 before, are names and their mirror."""
     printer, declare, end = (_C(), 'const double ', ';') if is_c else (_Python(), '', '')
     values = [value for _, value in code.locals] + code.results
     used = {symbol.name for value in values for symbol in value.free_symbols}
@@ -448,11 +444,7 @@ def _c_function(head: str, arguments: Sequence[str], body: Iterable[str]) -> lis
 def as_c(
     equations: Equations, cse: bool = True, parts: Parts | None = None, name: str = 'links'
 ) -> tuple[str, str]:
-    """
-    Return a header and a source of C99 that need math.h only; matrices are by rows.
-
-    ``name`` begins all names that other files see; the source includes ``name.h``.
-    """
+    """Return header ``name.h`` and source of C99; ``name`` begins all names, matrices by rows."""
     if not re.fullmatch(r'[A-Za-z][A-Za-z0-9_]*', name):
         raise InputError(
             f'name = {name!r}, allowed: letters, digits and _, a letter first; it begins the'

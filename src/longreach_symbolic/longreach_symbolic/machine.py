@@ -98,12 +98,7 @@ def resting_pose(equations: Callable[..., None]) -> Callable[..., bool]:
 
 
 def stepper(equations: Callable[..., None]) -> Callable[..., tuple[np.ndarray, int]]:
-    """
-    Return the compiled function that advances links.
-
-    ``step(x, torque, stopping, duration, constants)`` returns state and status of the integrator;
-    torque and stopping as of :func:`.motion.accelerator`.
-    """
+    """Return ``step(x, torque, stopping, ..)``, which gives state and integrator's status."""
     accelerate = accelerator(equations)
 
     @njit

@@ -296,12 +296,8 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _behind_cushion(opening, way, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the opening out of a chamber behind its cushion, ``way`` [m] into it, NaN: outside.
-
-    The gap's resistance grows in proportion to its length: CUSHION_AREA at the end.
-    """
-    # Not a number: outside.
+    """Return the opening behind its cushion, ``way`` [m] into it, NaN: outside."""
+    # The gap's resistance grows in proportion to its length: CUSHION_AREA at the end.
     if not way > 0.0 or opening == 0.0:
         return opening
     gap = table[i, CUSHION_AREA] * table[i, CUSHION_LENGTH] / way
@@ -353,11 +349,7 @@ def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
 
 @njit
 def open_port_rate(y, dy, at, i, position, ahead, table):  # type: ignore[no-untyped-def]
-    """
-    Return a bound of how fast open relief and make-up valves change pressures [1/s]; 0.0: closed.
-
-    Counted are those that are open, or will be after a time ``ahead`` [s] at the rates ``dy``.
-    """
+    """Return a bound of how fast ports, open now or ``ahead`` [s], change pressures [1/s]."""
     N, fastest = table.shape[0], 0.0
     for side in range(2):
         p = y[at + side * N + i]

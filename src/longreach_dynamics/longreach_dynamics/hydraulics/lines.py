@@ -462,11 +462,7 @@ def residual_flow(drop, resistance):  # type: ignore[no-untyped-def]
 
 @njit
 def orifice_step(flow, drop, resistance, inertance, duration):  # type: ignore[no-untyped-def]
-    """
-    Return the flow Q through orifice and inertance after a time, and the volume until then.
-
-    The exact solution of I Q' = dp - C_R Q |Q| at constant dp, hence stable for any duration.
-    """
+    """Return Q of I Q' = dp - C_R Q |Q| after a time, exact at constant dp, and the volume."""
     # With the sign of dp taken out, dp is positive or 0.
     sign = 1.0 if drop > 0.0 or (drop == 0.0 and flow >= 0.0) else -1.0
     Q, rate = sign * flow, resistance / inertance
