@@ -16,6 +16,8 @@ from longreach_harvester.teleoperation import Measurement, Teleoperation, load_t
 
 DURATION, HEAVIEST = 20.0, 600.0  # [s], [kg]
 CYCLE = 10  # steps
+# Of the draws 0 to 59 those that come nearest to a bound of pressures, strokes or cavitation.
+SPOOLS, KEYS = (0, 1, 6, 10, 14, 20, 31, 34, 43, 45, 50), (0, 1, 6, 11, 22, 37, 38, 48, 52, 54)
 # By which stops yield [m], and pressures exceed those of relief valves that are fully open [Pa].
 YIELDED, MARGIN = 0.01, 5e6
 
@@ -60,7 +62,7 @@ def check(rows, state):
 
 
 @pytest.mark.slow_after(2)
-@pytest.mark.parametrize('seed', range(60))
+@pytest.mark.parametrize('seed', SPOOLS)
 def test_spools(seed):
     random = np.random.default_rng(seed)
     knots = {name: [] for name in JOINTS}
@@ -75,7 +77,7 @@ def test_spools(seed):
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('seed', range(60))
+@pytest.mark.parametrize('seed', KEYS)
 def test_keys_by_joint_and_by_tip(seed):
     """What is held changes, and so does what it moves: joints, or the tip."""
     random = np.random.default_rng(1000 + seed)
