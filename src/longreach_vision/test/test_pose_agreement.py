@@ -14,10 +14,13 @@ from rig_files import write_rig
 from small_commands import call, printed, refused
 from small_path import with_camera, write_path
 from small_rig import seen_at, small_rig
+from swinging import followed
 
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.rig import MarkerOnRig, Rig, load_rig
+from longreach_markers.tracking.camera_judge import CameraJudge
+from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
 from longreach_markers.tracking.pose_agreement import Agreement, agreement_of, refine_pose
 from longreach_markers.tracking.sightings import Sightings
@@ -136,6 +139,34 @@ def test_cameras_that_agree(capsys, tmp_path):
     assert told['agreement']['chi_square'] < 3.0
     call('track', *seen, '--rig', rig)
     assert 'agreement of left and right: chi-square' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ('scale', 'tone', 'told'),
+    [
+        (1.0, 1.0, ''),
+        # A camera's grey levels, which move the outer edge by 2 %.
+        (1.0, 0.45, ''),
+        (1.01, 1.0, 'rings look 1.0 % smaller than the rig says'),
+        (0.99, 0.45, 'rings look 1.0 % larger than the rig says'),
+    ],
+)
+def test_rings_show_that_all_cameras_are_wrong_by_the_same_scale(scale, tone, told):
+    rig, rng = rig_of_four(), np.random.default_rng(5)
+    exact = {
+        side: 255.0 * (view(rig, side, lambda _: PLACES) / 255.0) ** tone for side in rig.cameras
+    }
+    for side in rig.cameras:
+        camera = rig.cameras[side].camera
+        lens = dataclasses.replace(camera, fx=scale * camera.fx, fy=scale * camera.fy)
+        rig = with_camera(rig, side, camera=lens)
+    judge = CameraJudge(rig, 0.0)
+    for frame in followed(Follower(rig), lambda side, _: digitised(exact[side], rng), 10):
+        judge.add(frame)
+    while not judge.work(99.0):
+        pass
+    assert judge.warning.startswith(told)
+    assert bool(judge.warning) == bool(told)
 
 
 def test_a_marker_beside_the_plane_is_so_in_all_images():

@@ -8,7 +8,7 @@ from typing import TypeVar
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
 from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.pose_agreement import Agreement, compare_poses
+from longreach_markers.tracking.pose_agreement import Agreement, compare_poses, size_warning
 from longreach_markers.tracking.sightings import Sightings
 
 # Time between the starts of two rounds of estimates [s of wall time], and the number of latest
@@ -37,6 +37,7 @@ class CameraJudge:
         self._round: Iterator[None] | None = None
         self.offset: ClockOffset | None = None
         self.agreement: Agreement | None = None
+        self._size = ''
 
     def add(self, frame: RigFrame) -> None:
         """Add the result of the images of one time."""
@@ -59,12 +60,13 @@ class CameraJudge:
         yield from clock_estimates(self._sightings, clocks, search=False)
         self.offset = _worst(clocks.of_each())
         self.agreement = _worst(compare_poses(self._sightings, clocks))
+        self._size = size_warning(self._sightings)
 
     @property
     def warning(self) -> str:
-        """Warning about clocks or else poses, as wrong clocks make cameras disagree, too."""
-        of_offset = '' if self.offset is None else self.offset.warning
-        return of_offset or ('' if self.agreement is None else self.agreement.warning)
+        """Warning about clocks, else poses, as wrong clocks make cameras disagree, else sizes."""
+        known = (one.warning for one in (self.offset, self.agreement) if one is not None)
+        return next(filter(None, known), self._size)
 
 
 def _worst(found: Sequence[_Judgement]) -> _Judgement | None:

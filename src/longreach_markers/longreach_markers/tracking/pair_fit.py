@@ -77,7 +77,7 @@ class Track(NamedTuple):
 
 
 def track_of(table: np.ndarray, mounted: MountedCamera) -> Track:
-    """Return a track from times, pixels and covariances (N, 6)."""
+    """Return a track from times, pixels and covariances, the first columns of a table."""
     camera = mounted.camera
     places = camera.undistort(table[:, 1:3], strict=False)
     # The lens is neglected here: weights need no more.

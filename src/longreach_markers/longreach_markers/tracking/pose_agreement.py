@@ -30,6 +30,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import triangulate
 from longreach_markers.rig import Rig
+from longreach_markers.tracking.appearance import Appearance
 from longreach_markers.tracking.clock_offset import Clocks
 from longreach_markers.tracking.frames import typical_chi_square
 from longreach_markers.tracking.sightings import Sightings, json_fields
@@ -37,6 +38,9 @@ from longreach_markers.tracking.sightings import Sightings, json_fields
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
 # for it.
 _DISAGREE, _LEAST = 9.0, 30
+# Relative difference of size from which rings look larger or smaller than the rig says, and
+# sightings of each marker by a camera for it.
+_SIZE, _SIZES = 0.007, 30
 # Refinement: largest number of sightings; prior standard deviations of the change, which exceed
 # those of a bump [rad], [m]; largest share of them that may be left.
 _SIGHTINGS, _PRIOR_TURN, _PRIOR_SHIFT, _LEFT = 300, 0.05, 0.2, 0.3
@@ -182,6 +186,35 @@ def agreement_text(agreements: Sequence[Agreement]) -> str:
     )
 
 
+def size_warning(sightings: Sightings) -> str:
+    """
+    Return a warning if rings have another size than the rig says in all cameras; empty for none.
+
+    By the sum of the radii of both edges: what a sensor makes of a blurred edge moves them in
+    opposite directions, by up to 4 % of the radius, and the sum by 0.4 %.
+    """
+    rig, found = sightings.rig, []
+    for camera, mounted in rig.cameras.items():
+        appearance, sizes = Appearance(mounted, rig), []
+        for marker in rig.markers:
+            table = sightings.table(camera, marker.name)
+            for row in table[:: len(table) // _SIZES + 1] if marker.inner else ():
+                wanted = appearance.by_rig(marker, row[1:3]).radius * (1.0 + marker.inner)
+                sizes.append(row[6] / wanted - 1.0)
+        if len(sizes) >= _LEAST:
+            found.append(100.0 * float(np.median(sizes)))
+    least = min(found, key=abs, default=0.0)
+    if abs(least) < 100.0 * _SIZE or min(found) * max(found) < 0.0:
+        return ''
+    size = f'{abs(least):.1f} % {"larger" if least > 0.0 else "smaller"}'
+    return (
+        f'rings look {size} than the rig says: their radii, the focal lengths or the distance of'
+        ' the plane are wrong; with the last two, positions are wrong by as much of their distance'
+        ' from the middle of the image, beside what their covariance says: measure the rings, then'
+        ' a known distance: longreach vision check'
+    )
+
+
 def _odd_one(agreements: Sequence[Agreement]) -> str:
     """Return the camera that all who disagree have in common, if others agree; empty for none."""
     broken = [one for one in agreements if one.is_broken]
@@ -317,7 +350,7 @@ def _common(sightings: Sightings, camera: str, other: str, since: float) -> list
         within = (times[k] <= mine[:, 0]) & (mine[:, 0] <= times[k + 1])
         within &= (times[k + 1] - times[k] < _GAP * usual) | (near < 1e-9)
         at_time = [np.interp(mine[:, 0], times, its[:, column]) for column in range(1, 6)]
-        for one in np.stack([mine[:, 1:], np.transpose(at_time)], axis=1)[within]:
+        for one in np.stack([mine[:, 1:6], np.transpose(at_time)], axis=1)[within]:
             covariances = one[:, [2, 3, 3, 4]].reshape(2, 2, 2)
             found.append(_Common(name, other, one[:, :2], covariances))
     return found

@@ -46,7 +46,7 @@ class Sightings:
 
     def __init__(self, rig: Rig, limit: int | None = None) -> None:
         self.rig = rig
-        # Time, u, v and the covariance of the centre.
+        # Time, u, v and the covariance of the centre, sum of the radii of both edges.
         self._pixels: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
             lambda: deque(maxlen=limit)
         )
@@ -63,7 +63,8 @@ class Sightings:
                     (uu, uv), (_, vv) = one.covariance.tolist()
                     u, v = one.center.tolist()
                     at = frame.times[camera] + self.rig.cameras[camera].row_delay(v)
-                    self._pixels[camera, name].append((at, u, v, uu, uv, vv))
+                    radii = one.radius * (1.0 + one.inner)
+                    self._pixels[camera, name].append((at, u, v, uu, uv, vv, radii))
         for (name, *pair), point in frame.disagreements.items():
             first = self.rig.cameras[pair[0]]
             # A gap is the length of a vector in four pixel coordinates; one camera alone is off
@@ -93,7 +94,7 @@ class Sightings:
         Of images in a burst the last one: those before it were stamped when they were read, late.
         """
         found = self._pixels.get((camera, marker), ())
-        table = np.array(found, dtype=np.float64).reshape(-1, 6)
+        table = np.array(found, dtype=np.float64).reshape(-1, 7)
         # Late images come out of order.
         _, order = np.unique(table[:, 0], return_index=True)
         table = table[order]

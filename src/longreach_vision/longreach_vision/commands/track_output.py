@@ -18,7 +18,12 @@ from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks
 from longreach_markers.tracking.follower import Followed, Follower, follow
-from longreach_markers.tracking.pose_agreement import Agreement, agreement_text, compare_poses
+from longreach_markers.tracking.pose_agreement import (
+    Agreement,
+    agreement_text,
+    compare_poses,
+    size_warning,
+)
 from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.output import (
     check_output,
@@ -148,7 +153,8 @@ def track_markers(
         text = f'no marker was tracked in {len(rows)} images: {reason}'
         failure = LongreachError(f'{text}; {advice}' if advice else text)
     clocks = compare_clocks(sightings)
-    notes = [advice, *follower.notes, *(note for source in sources for note in source.notes)]
+    notes = [advice, size_warning(sightings), *follower.notes]
+    notes += [note for source in sources for note in source.notes]
     print_tracks(
         targets,
         rig,
