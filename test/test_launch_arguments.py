@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from longreach_tools import cli
 
 LAUNCH = Path(__file__).resolve().parent.parent / 'launch'
 FILES = sorted(LAUNCH.glob('*.launch.xml'))
@@ -24,7 +24,9 @@ def declared(path: Path) -> dict[str, str | None]:
 
 
 @pytest.fixture
-def printed(tmp_path: Path) -> Callable[..., str]:
+def printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """What a launch file would run, with packages that are not on PyPI in name only."""
     for name in ('robot_state_publisher', 'rviz2'):
         program = tmp_path / 'lib' / name / name
@@ -34,16 +36,12 @@ def printed(tmp_path: Path) -> Callable[..., str]:
         index.parent.mkdir(parents=True, exist_ok=True)
         index.touch()
     prefixes = os.pathsep.join((str(tmp_path), os.environ['AMENT_PREFIX_PATH']))
-    environment = {**os.environ, 'AMENT_PREFIX_PATH': prefixes}
-    command = [shutil.which('longreach') or 'longreach', 'launch']
+    monkeypatch.setenv('AMENT_PREFIX_PATH', prefixes)
 
     def text(machine: str, *words: str) -> str:
-        done = subprocess.run(
-            [*command, machine, '--print', *words],
-            capture_output=True, text=True, env=environment,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        code, (shown, said) = cli.main(['launch', machine, '--print', *words]), capsys.readouterr()
+        assert code == 0, said
+        return shown
 
     return text
 
