@@ -44,7 +44,7 @@ def test_print_runs_nothing(prefix, tmp_path, capsys):
     assert cli.main(['launch', file, '--print', 'rate:=3']) == 0
     shown = capsys.readouterr().out
     assert f'talk-1: {prefix}/lib/demo/talk --ros-args -r __node:=n -r __ns:=/ns --par' in shown
-    assert 'PARAMETERS_7:\n    /ns/n:\n      ros__parameters:\n        var: 3\n' in shown
+    assert 'PARAMETERS_6:\n    /ns/n:\n      ros__parameters:\n        var: 3\n' in shown
     assert cli.main(['launch', str(FILES / 'let.launch.xml'), '-p']) == 0
     assert capsys.readouterr().out == 'echo-1: echo x=12\n  output log\n'
     assert not (tmp_path / 'log').exists()

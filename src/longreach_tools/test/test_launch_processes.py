@@ -105,7 +105,7 @@ def is_ready(run, count=1):
         (shell('setsid sleep 2 &amp; sleep 0.2'), 0, []),
         # A carriage return and an unfinished line.
         (
-            shell(r'printf &quot;a\\r\\n\\nrest&quot;'),
+            shell('printf &quot;a&#13;&#10;&#10;rest&quot;'),
             0,
             [r'\[sh-1\] a\n\[sh-1\] \n', r'^\[sh-1\] rest$'],
         ),

@@ -12,18 +12,31 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from longreach_dynamics.errors import InputError
 
-from ._file import Call, Element, Parts, parse, read_launch_file, unknown
+from ._file import Element, Filling, read_launch_file, substituted, unknown
 from ._packages import find_executable, find_share
 
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
+# Numbers of arguments of substitutions.
+_FUNCTIONS = {
+    'and': (2,),
+    'command': (1,),
+    'dirname': (0,),
+    'equals': (2,),
+    'find-pkg-share': (1,),
+    'if': (2, 3),
+    'not': (1,),
+    'or': (2,),
+    'var': (1,),
+}
 _TRUE, _FALSE = ('true', 'True', 'TRUE', '1'), ('false', 'False', 'FALSE', '0')
 
 _Result = TypeVar('_Result')
@@ -177,7 +190,7 @@ class _Launch:
         self._values['ros_namespace'] = self._namespace(element) or '/'
 
     def _executable(self, element: Element) -> None:
-        command = self._read(element, 'cmd', self._words)
+        command = self._words(element, 'cmd')
         if not command:
             raise element.error('cmd is empty; it must name a program')
         if shutil.which(command[0], path=self._environment.get('PATH', '')) is None:
@@ -202,10 +215,10 @@ class _Launch:
         executable = self._read(
             element,
             'exec',
-            lambda parts: find_executable(package, self._value(parts), self._environment),
+            lambda text, fill: find_executable(package, fill(text), self._environment),
         )
         command: list[str | ParameterFile] = [str(executable)]
-        command += [*self._read(element, 'args', self._words), '--ros-args']
+        command += [*self._words(element, 'args'), '--ros-args']
         if name is not None:
             command += ['-r', f'__node:={name}']
         if namespace is not None:
@@ -252,104 +265,75 @@ class _Launch:
             )
         return joined
 
-    def _parameters(self, param: Element, key: str) -> str | ParameterFile:
-        """Return the path of a given file, or the text of one to be written."""
-        if 'from' in param.attributes:
-            path = self._text(param, 'from')
-            if not Path(path).is_file():
-                raise param.error(f'from: there is no file {path!r}')
-            return path
+    def _parameters(self, param: Element, key: str) -> ParameterFile:
+        """Return the text of a parameter file."""
         import yaml  # not for launch files without parameters
 
         kind = param.attributes.get('type', 'yaml')
         if kind not in ('yaml', 'str'):
             raise param.error(unknown(f'the type {kind!r} of <param>', ('yaml', 'str')))
-        name, text = self._text(param, 'name'), self._text(param, 'value')
-        try:
-            value = text if kind == 'str' else _yaml_value(param.attributes['value'], text)
-        except (ValueError, yaml.YAMLError) as error:
-            reason = ' '.join(str(error).split())
-            raise param.error(f'param {name!r}: {reason}; type="str" makes a text') from error
-        content = {key: {'ros__parameters': {name: value}}}
+        name = self._text(param, 'name')
+        convert = _filled if kind == 'str' else partial(_yaml_value, name)
+        content = {key: {'ros__parameters': {name: self._read(param, 'value', convert)}}}
         return ParameterFile(yaml.safe_dump(content, default_flow_style=False))
 
     # Attributes and substitutions
 
-    def _read(self, element: Element, name: str, convert: Callable[[Parts], _Result]) -> _Result:
-        """Return what ``convert`` makes of an attribute, or of the empty text."""
+    def _read(
+        self, element: Element, name: str, convert: Callable[[str, Filling], _Result]
+    ) -> _Result:
+        """Return what ``convert`` makes of an attribute, or of the empty text, with marks."""
         source = element.attributes.get(name, '')
         try:
-            return convert(parse(source))
+            return convert(*substituted(source, self._call))
         except ValueError as error:
             raise element.error(f'{name}="{source}": {error}') from error
 
     def _text(self, element: Element, name: str) -> str:
         """Return the text of an attribute, empty if it is not given."""
-        return self._read(element, name, self._value)
+        return self._read(element, name, _filled)
 
     def _flag(self, element: Element, name: str, default: bool) -> bool:
         """Return an attribute that is true or false."""
         if name not in element.attributes:
             return default
-        return self._read(element, name, lambda parts: flag(self._value(parts)))
+        return self._read(element, name, lambda text, fill: flag(fill(text)))
 
-    def _words(self, parts: Parts) -> list[str]:
+    def _words(self, element: Element, name: str) -> list[str]:
         """Return the words of a command line; values of substitutions are not split."""
-        line = ''
-        for part in parts:
-            if isinstance(part, Call):
-                line += shlex.quote(self._call(part))
-                continue
-            try:
-                shlex.split(part)
-            except ValueError as error:
-                raise InputError(
-                    f'{part!r}: {str(error).lower()}; quotes cannot enclose a substitution here'
-                ) from error
-            line += part
-        return shlex.split(line)
+        return self._read(element, name, lambda text, fill: [*map(fill, shlex.split(text))])
 
-    def _value(self, parts: Parts) -> str:
-        """Return the text of the pieces."""
-        return ''.join(part if isinstance(part, str) else self._call(part) for part in parts)
-
-    def _call(self, call: Call) -> str:
-        """Return the value of a substitution; an unused default is never evaluated."""
-        name, arguments = call
-
-        def value(number: int) -> str:
-            return self._value(arguments[number])
-
-        def truth(number: int) -> bool:
-            return flag(value(number))
-
+    def _call(self, name: str, words: Sequence[str]) -> str:
+        """Return the value of a substitution."""
+        if name not in _FUNCTIONS:
+            raise InputError(unknown(f'the substitution $({name})', _FUNCTIONS))
+        if len(words) not in _FUNCTIONS[name]:
+            allowed = ' or '.join(map(str, _FUNCTIONS[name]))
+            raise InputError(
+                f'$({name}) got {len(words)} arguments, allowed: {allowed}; one with spaces needs'
+                ' quotes'
+            )
         if name == 'var':
-            return self._variable(value(0), arguments[1:])
+            return self._variable(words[0])
         if name == 'dirname':
             return str(self._files[-1].parent)
         if name == 'find-pkg-share':
-            return str(find_share(value(0), self._environment))
+            return str(find_share(words[0], self._environment))
         if name == 'command':
-            return _output_of(value(0), self._environment)
+            return _output_of(words[0], self._environment)
         if name == 'if':
-            if truth(0):
-                return value(1)
-            return value(2) if len(arguments) == 3 else ''
+            return [*words, ''][1 if flag(words[0]) else 2]
         if name == 'equals':
-            result = _equal(value(0), value(1))
-        elif name == 'not':
-            result = not truth(0)
+            result = _equal(*words)
         else:
-            flags = [truth(0), truth(1)]
-            result = all(flags) if name == 'and' else any(flags)
+            flags = [flag(word) for word in words]
+            result = {'not': not flags[0], 'and': all(flags), 'or': any(flags)}[name]
         return str(result).lower()
 
-    def _variable(self, name: str, default: tuple[Parts, ...]) -> str:
+    def _variable(self, name: str) -> str:
         """Return the value of an argument or of a let."""
         if name in self._values:
             return self._values[name]
-        if default:
-            return self._value(default[0])
         known = ', '.join(sorted(self._values)) or 'none'
         raise InputError(f'$(var {name}): {name!r} is not set here; set are: {known}')
 
@@ -399,17 +383,26 @@ def _number(element: Element, name: str, kind: type[int] | type[float], default:
     return number
 
 
-def _yaml_value(source: str, text: str) -> object:
+def _filled(text: str, fill: Filling) -> str:
+    """Return a text with the values of its substitutions."""
+    return fill(text)
+
+
+def _yaml_value(name: str, text: str, fill: Filling) -> object:
     """Return the value of a parameter without a type by the rules of YAML 1.1."""
     import yaml
 
-    if any(isinstance(part, str) and set(part) & {'"', "'"} for part in parse(source)[1:]):
+    wrong = ''
+    if fill(text) != text and set(text) & {'"', "'"}:
         # Here launch reads quotes before it replaces, which gives the text another type.
-        raise InputError('quotes around a substitution')
-    value = yaml.safe_load(text)
+        wrong = 'quotes beside a substitution'
+    try:
+        value = yaml.safe_load(fill(text))
+    except yaml.YAMLError as error:
+        value, wrong = '', ' '.join(str(error).split())
     kinds = {type(item) for item in (value if isinstance(value, list) else [value])}
     if not kinds <= {bool, int, float, str} or len(kinds) > 1:
-        raise InputError(
-            f'{text!r} is no bool, int, float or str, and no list of one of these types'
-        )
+        wrong = f'{fill(text)!r} is no bool, int, float or str, and no list of one of these types'
+    if wrong:
+        raise InputError(f'param {name!r}: {wrong}; type="str" makes a text')
     return value

@@ -1,19 +1,16 @@
 """
-Read a launch file (XML) into checked elements, and parse the substitutions in their attributes.
+Read a launch file (XML) into checked elements, and evaluate the substitutions in their attributes.
 
 ``$(name argument ...)`` may stand anywhere in an attribute. Arguments are separated by one space;
-those with spaces, parentheses or quotes are in quotes, which do not nest. A backslash takes the
-next character as it stands.
+those with spaces, parentheses or quotes are in quotes, which do not nest.
 """
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 from xml.parsers import expat
 
 from longreach_dynamics.errors import InputError
@@ -32,22 +29,14 @@ _TAGS = {
     'include/arg': ('name value', '', ''),
     'let': ('name value', '', ''),
     'node': ('pkg exec', f'{_PROCESS} args namespace', 'param remap'),
-    'param': ('', 'from name value type', ''),
+    'param': ('name value', 'type', ''),
     'push_ros_namespace': ('namespace', '', ''),
     'remap': ('from to', '', ''),
 }
-# Fewest and most arguments of substitutions.
-_FUNCTIONS = {
-    'and': (2, 2),
-    'command': (1, 1),
-    'dirname': (0, 0),
-    'equals': (2, 2),
-    'find-pkg-share': (1, 1),
-    'if': (2, 3),
-    'not': (1, 1),
-    'or': (2, 2),
-    'var': (1, 2),
-}
+# What is called: a name, and arguments without calls; a mark stands for the value of one.
+_WORD = r"""'(?:(?!\$\()[^'])*'|"(?:(?!\$\()[^"])*"|[^\s'"()]+"""
+_CALL = re.compile(rf'\$\(([\w-]+)((?: (?:{_WORD}))*)\)')
+_MARK = re.compile('\0(\\d+)\0')
 
 
 def unknown(what: str, allowed: Iterable[str]) -> str:
@@ -127,98 +116,46 @@ def _checked(tag: str, attributes: dict[str, str], parent: Element, place: str) 
     known = [*required.split(), *optional.split()]
     if element.tag in _ACTIONS.split():
         known += ['if', 'unless']
-    for name, source in attributes.items():
+    for name in attributes:
         if name not in known:
             raise element.error(unknown(f'the attribute {name!r} of <{tag}>', known))
-        try:
-            parse(source)
-        except InputError as error:
-            raise element.error(f'{name}="{source}": {error}') from error
     for name in required.split():
         if name not in attributes:
             raise element.error(f'<{tag}> needs the attribute {name!r}')
     if {'if', 'unless'} <= attributes.keys():
         raise element.error(f"<{tag}> has both 'if' and 'unless'; allowed: one of them")
-    if tag == 'param' and attributes.keys() - {'type'} not in ({'from'}, {'name', 'value'}):
-        raise element.error("<param> needs 'name' and 'value' (and may have 'type'), or 'from'")
     return element
 
 
 # --- substitutions --------------------------------------------------------------------------
 
 
-class Call(NamedTuple):
-    """A substitution; the arguments have substitutions themselves."""
-
-    name: str
-    arguments: tuple[Parts, ...]
+# Puts values in place of marks.
+Filling = Callable[[str], str]
 
 
-# Literal pieces without escapes, and calls, in order.
-Parts = tuple[str | Call, ...]
+def substituted(text: str, call: Callable[[str, Sequence[str]], str]) -> tuple[str, Filling]:
+    """
+    Return a text with marks for its substitutions, and what puts in their values.
 
+    ``call`` returns the value of a substitution, from its name and arguments. InputError for what
+    is none, and for a backslash, by which ROS 2 launch takes the next character as it stands.
+    """
+    values: list[str] = []
 
-@functools.cache
-def parse(text: str) -> Parts:
-    """Return the pieces of a text; raises InputError."""
-    return _parts(text, 0, stop='', quoted=False)[0]
+    def fill(part: str) -> str:
+        return _MARK.sub(lambda mark: values[int(mark[1])], part)
 
-
-def _parts(text: str, at: int, stop: str, *, quoted: bool, refuse: str = '') -> tuple[Parts, int]:
-    """Read up to a character of ``stop`` or to the end; return the pieces and the position."""
-    parts: list[str | Call] = []
-    while at < len(text) and text[at] not in stop:
-        if text.startswith('$(', at):
-            call, at = _call(text, at, quoted=quoted)
-            parts.append(call)
-            continue
-        if text[at] in refuse:
-            raise InputError(
-                f'{text[at]!r} at column {at + 1} inside a substitution; '
-                'put the argument in quotes or a backslash before the character'
-            )
-        if text[at] == '\\' and at + 1 < len(text):
-            at += 1
-        if parts and isinstance(parts[-1], str):
-            parts[-1] += text[at]
-        else:
-            parts.append(text[at])
-        at += 1
-    return tuple(parts), at
-
-
-def _call(text: str, start: int, *, quoted: bool) -> tuple[Call, int]:
-    """Read ``$(name argument ...)``."""
-    name = re.split('[ )]', text[start + 2 :], maxsplit=1)[0]
-    at = start + 2 + len(name)
-    if name not in _FUNCTIONS:
-        raise InputError(unknown(f'the substitution $({name})', _FUNCTIONS))
-    arguments = []
-    while text.startswith(' ', at):
-        argument, at = _argument(text, at + 1, quoted=quoted)
-        arguments.append(argument)
-    if not text.startswith(')', at):
-        raise InputError(f'"$({name}" at column {start + 1}: no ")" at column {at + 1}')
-    least, most = _FUNCTIONS[name]
-    if not least <= len(arguments) <= most:
+    # The innermost first; values are not read again.
+    while found := _CALL.search(text):
+        words = [fill(word.strip(word[0]) if word[0] in '\'"' else word)
+                 for word in re.findall(_WORD, found[2])]  # fmt: skip
+        values.append(call(found[1], words))
+        text = f'{text[: found.start()]}\0{len(values) - 1}\0{text[found.end() :]}'
+    if wrong := re.search(r'\$\(|\\', text):
         raise InputError(
-            f'$({name}) got {len(arguments)} arguments, allowed: {least} to {most};'
-            ' one with spaces needs quotes'
+            f'{fill(text[wrong.start() :])!r} is no substitution that is known here: $(name'
+            ' argument ...), arguments with spaces, parentheses or quotes in quotes; use ros2'
+            ' launch'
         )
-    return Call(name, tuple(arguments)), at + 1
-
-
-def _argument(text: str, start: int, *, quoted: bool) -> tuple[Parts, int]:
-    """Read one argument, in quotes or not."""
-    mark = text[start : start + 1]
-    if mark and mark in '\'"' and not quoted:
-        parts, at = _parts(text, start + 1, mark, quoted=True)
-        if at == len(text):
-            raise InputError(f'the quote {mark} at column {start + 1} is not closed')
-        return parts, at + 1
-    parts, at = _parts(text, start, ' )', quoted=quoted, refuse='(\'"')
-    if not parts:
-        raise InputError(
-            f'empty argument at column {start + 1}; arguments are separated by one space'
-        )
-    return parts, at
+    return text, fill
