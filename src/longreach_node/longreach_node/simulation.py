@@ -263,7 +263,7 @@ class Simulation(Generic[State, Command]):
     def _check_deadline(self, now: float) -> None:
         """Publish a sample again whose answer does not come, or raise when it is overdue."""
         # A node that did not run did not listen either.
-        turn = min(now - self._turned, max(_LONGEST_TURN, 2.0 * self._period))
+        turn = min(now - self._turned, _LONGEST_TURN)
         self._turned = now
         self._listened += turn
         self._listened_since_repeat += turn
