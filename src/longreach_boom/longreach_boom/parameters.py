@@ -18,7 +18,7 @@ import numpy as np
 
 from longreach_dynamics.beams import BASIS_SETS, Beam
 from longreach_dynamics.control import PistonControllerParameters
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
@@ -202,10 +202,8 @@ class CylinderParameters(Cylinder):
     def check(self) -> None:
         """Raise InputError when rod and piston, or stroke and linkage, are not compatible."""
         super().check()
-        try:
+        with named(f'stroke = {self.stroke} m does not fit: '):
             self.linkage.angles(self.stroke)
-        except InputError as error:
-            raise InputError(f'stroke = {self.stroke} m does not fit: {error}') from error
         if self.cushion and self.cushion.length > self.stroke:
             length = f'cushion.length = {self.cushion.length} m'
             raise InputError(f'{length}, allowed: up to stroke = {self.stroke} m')
@@ -296,10 +294,8 @@ class BoomParameters(JointedMachine, Parameters):
                 if names.count(name) > 1:
                     raise InputError(f'{what} has the name {name!r} twice, allowed: no two alike')
         for index, pose in enumerate(self.poses):
-            try:
+            with named(f'poses[{index}] ({pose.name}): '):
                 self.check_pose(np.radians(pose.angles_deg))
-            except InputError as error:
-                raise InputError(f'poses[{index}] ({pose.name}): {error}') from error
         for index, marker in enumerate(self.markers):
             if marker.beam:
                 self.beam_at(marker.beam, marker.position, f'markers[{index}]')
@@ -318,10 +314,8 @@ class BoomParameters(JointedMachine, Parameters):
 
     def beam_at(self, beam: str, position: float, what: str) -> int:
         """Return a beam's index after checking a position [m]; errors start with ``what``."""
-        try:
+        with named(f'{what}: '):
             index = self.beam_index(beam)
-        except InputError as error:
-            raise InputError(f'{what}: {error}') from error
         length = self.beams[index].length
         if not 0.0 <= position <= length:
             raise InputError(f'{what}: position = {position} m, allowed: [0, {length:g}] m')

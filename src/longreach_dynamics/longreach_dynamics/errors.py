@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 # Most characters of a text: names and values in it may be of any length.
 _LONGEST = 2000
 
@@ -27,6 +30,15 @@ class InputError(LongreachError, ValueError):
 
     The text names the quantity, the given value, the allowed values and the remedy.
     """
+
+
+@contextlib.contextmanager
+def named(what: str) -> Iterator[None]:
+    """Begin the text of an InputError inside with what it is about, such as ``'poses[0]: '``."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f'{what}{error}') from error
 
 
 def unwrapped(error: BaseException) -> BaseException:

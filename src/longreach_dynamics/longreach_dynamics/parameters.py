@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import yaml
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.resources import open_text
 
 # Largest integer that is accepted; a float can represent it.
@@ -247,10 +247,8 @@ def _deeper(inner: Any, changes: Mapping[str, Any], name: str) -> Any:
         return tuple(items)
     if not isinstance(inner, Parameters):
         raise InputError(f'{name}.{next(iter(changes))} is unknown, allowed here: {name}, a value')
-    try:
+    with named(f'{name}.'):
         return inner.with_values(changes)
-    except InputError as error:
-        raise InputError(f'{name}.{error}') from error
 
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
@@ -382,12 +380,10 @@ def load(cls: type[T], file: str | Path, check: Callable[[T], object] | None = N
     and path of the key, for a file that cannot be read or holds something else.
     """
     values = _with_base(_read(file), Path(file))
-    try:
+    with named(f'{file}: '):
         loaded: T = _built(cls, pickle.dumps(values))  # type: ignore[arg-type]
         if check is not None:
             check(loaded)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
     return loaded
 
 
@@ -413,10 +409,8 @@ def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:
     if 'base' in below:
         raise InputError(f'{file}: base = {base!r} has a base itself, allowed: one that has none')
     own = {name: value for name, value in values.items() if name != 'base'}
-    try:
+    with named(f'{file}: '):
         merged: dict[str, Any] = _merged(below, own)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
     return merged
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.parameters import Parameters, quantity
 
 # Of the polynomial of fifth order from 0 to 1 in the time 1: largest rate and acceleration.
@@ -148,10 +148,8 @@ class Trajectory:
             within = (angles >= limits[:, 0]) & (angles <= limits[:, 1])
             suspects = suspects[~within.all(axis=1)]
         for index in suspects:
-            try:
+            with named(f'waypoint {index} of the trajectory: '):
                 machine.check_pose(angles[index])
-            except InputError as error:
-                raise InputError(f'waypoint {index} of the trajectory: {error}') from error
 
     def check_rates(
         self, joints: Sequence[str], limits: Callable[[np.ndarray], np.ndarray], before: int = 0

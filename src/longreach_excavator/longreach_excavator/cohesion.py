@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.machine import step_time
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.machine import STEP
@@ -196,10 +196,8 @@ class _Digs:
         if not 0.0 < low < high < math.inf:
             raise InputError(f'bounds = ({low:g}, {high:g}) Pa, allowed: 0 < lowest < highest')
         for value in bounds:
-            try:
+            with named(f'bounds = ({low:g}, {high:g}) Pa: '):
                 excavator.soil.replace(cohesion=value)
-            except InputError as error:
-                raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
         data.check_with(excavator)
         self._excavator, self._data, self._bounds = excavator, data, bounds
         self._errors: dict[float, np.ndarray] = {}

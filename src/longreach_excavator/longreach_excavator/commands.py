@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_dynamics.kinematics import solve_pose
 from longreach_excavator import figures
 from longreach_excavator import inverse as loads
@@ -123,10 +123,8 @@ def _run_dig(arguments: argparse.Namespace) -> int:
     if a.flow is not None:
         if a.mode != 'hydraulic':
             raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
-        try:
+        with named(f'--flow {a.flow:g} L/min: '):
             excavator = excavator.with_flow('bucket', a.flow * _LITRES_PER_MINUTE)
-        except InputError as error:
-            raise InputError(f'--flow {a.flow:g} L/min: {error}') from error
     forces = '' if a.forces is None else str(a.forces)
     scenario = dig_scenario(a.mode, a.cohesion, a.duration, forces, a.pose, a.depth, a.held)
     say_unused(EXCAVATOR, arguments, excavator, scenario)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
@@ -190,23 +190,17 @@ class ExcavatorParameters(JointedMachine, Parameters):
             raise InputError('chassis: lhe and lah are 0, allowed: a distance from A to E')
         self.linkage()  # Closes, or raises.
         for k, cylinder in enumerate(self.cylinders):
-            try:
+            ends = f'retracted = {cylinder.retracted} m with stroke = {cylinder.stroke} m'
+            with named(f'cylinders[{k}] ({cylinder.name}): {ends} does not fit: '):
                 _move(self.pins(), k, cylinder.retracted, cylinder.extended)
-            except InputError as error:
-                raise InputError(
-                    f'cylinders[{k}] ({cylinder.name}): retracted = {cylinder.retracted} m with'
-                    f' stroke = {cylinder.stroke} m does not fit: {error}'
-                ) from error
         known = [pose.name for pose in self.poses]
         for index, pose in enumerate(self.poses):
             if not pose.name:
                 raise InputError(f"poses[{index}].name = '', allowed: a name")
             if known.count(pose.name) > 1:
                 raise InputError(f'poses has the name {pose.name!r} twice, allowed: once')
-            try:
+            with named(f'poses[{index}] ({pose.name}): '):
                 self.check_pose(np.radians(pose.angles_deg))
-            except InputError as error:
-                raise InputError(f'poses[{index}] ({pose.name}): {error}') from error
 
     def pins(self) -> Pins:
         """Return the positions of all pins."""

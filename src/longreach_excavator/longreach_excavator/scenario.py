@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.scenarios import (
@@ -299,9 +299,7 @@ def load_scenario(file: str | Path, excavator: ExcavatorParameters, step: float)
     scenario = load(Scenario, file)
     if scenario.forces:
         scenario = scenario.replace(forces=str(Path(file).parent / scenario.forces))
-    try:
+    with named(f'{file}: '):
         scenario.check_with(excavator, step)
         scenario.given_forces(excavator)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
     return scenario

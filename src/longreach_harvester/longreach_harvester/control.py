@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import named
 from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, PUMP_FLOW
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import step_time
@@ -95,8 +95,6 @@ def references(
             pose = np.array(scenario.angles)
             for k in (found[:, i].argmin(), found[:, i].argmax()):
                 pose[i] = found[k, i]
-                try:
+                with named(f'sines: at {times[k]:g} s '):
                     harvester.check_pose(pose)
-                except InputError as error:
-                    raise InputError(f'sines: at {times[k]:g} s {error}') from error
     return found

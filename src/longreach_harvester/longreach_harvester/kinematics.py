@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics.lines import LinedCylinder
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_harvester.parameters import HarvesterParameters
@@ -91,10 +91,8 @@ def angles_at(p: HarvesterParameters, tip: Sequence[float] | np.ndarray) -> np.n
     stick = -math.acos(min(1.0, max(-1.0, cosine)))
     boom = math.atan2(z, reach) - math.atan2(b * math.sin(stick), a + b * math.cos(stick))
     angles = np.array([math.atan2(y, x), boom, stick])
-    try:
+    with named(f'{place} needs '):
         p.check_pose(angles)
-    except InputError as error:
-        raise InputError(f'{place} needs {error}') from error
     return angles
 
 
@@ -115,10 +113,8 @@ def tip_path(
         shares = s**3 * (10.0 + s * (6.0 * s - 15.0))
         # A segment that no sample is in is checked at its end.
         points = segment.points(place, np.append(shares, 1.0))
-        try:
+        with named(f'tip[{index}]: '):
             angles = np.array([angles_at(p, point) for point in points])
-        except InputError as error:
-            raise InputError(f'tip[{index}]: {error}') from error
         found[inside] = angles[:-1]
         place, begin = points[-1], begin + segment.duration
     # The swing goes on beyond half a turn.

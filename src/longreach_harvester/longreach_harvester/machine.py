@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics.lines import (
     AREA_1,
     AREA_2,
@@ -196,10 +196,8 @@ class Harvester:
     def _arms(self) -> np.ndarray:
         """Lever arms at time 0, (3,) [1, m, m]."""
         angles = np.array(self.scenario.angles)
-        try:
+        with named('angles: '):
             self.parameters.check_pose(angles)
-        except InputError as error:
-            raise InputError(f'angles: {error}') from error
         _, *cylinders = self.parameters.actuators
         arms = [c.linkage.arm(angle) for c, angle in zip(cylinders, angles[1:], strict=True)]
         return np.array([1.0, *arms])

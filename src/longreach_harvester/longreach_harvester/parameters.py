@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics.lines import (
     LinedCylinder,
     LinedMotor,
@@ -128,10 +128,8 @@ class HarvesterParameters(Parameters):
             cylinder: LinedCylinder = getattr(self, f'{name}_cylinder')
             # By a moving machine twice as far as by a resting one.
             most = 2.0 * self.supply_pressure * cylinder.head_area
-            try:
+            with named(f'{name}_cylinder: '):
                 cylinder.check_stroke(most / self.stops.stiffness)
-            except InputError as error:
-                raise InputError(f'{name}_cylinder: {error}') from error
 
     @property
     def actuators(self) -> tuple[LinedMotor, LinedCylinder, LinedCylinder]:
