@@ -25,7 +25,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import STUCK
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_identification.machine import Identifiable, Recording, Signal
-from longreach_identification.statics import Nuisance, StaticPose
+from longreach_identification.statics import THE_PAYLOAD, Nuisance, StaticPose
 from longreach_identification.stillness import Mean, Motion, StillStretch
 
 # Rates below which a boom is still: of pistons [m/s] and of joint angles [rad/s].
@@ -169,11 +169,11 @@ class StaticBoom:
         return StaticBoomModel(self.page, machine, tuple(poses))
 
     def conditions(self, pose: StaticPose) -> dict[str, float]:
-        """Return the pose's pistons or inclinations, and its payload."""
+        """Return positions of pistons or inclinations, and the payload."""
         setting: Setting = pose.setting
         what = 'inclination_root' if setting.inclined else 'piston'
         found = {f'{what}_{i}': value for i, value in enumerate(setting.positions, 1)}
-        return found | {'the payload': sum(load.mass for load in setting.loads)}
+        return found | {THE_PAYLOAD: sum(load.mass for load in setting.loads)}
 
 
 class StaticBoomModel:

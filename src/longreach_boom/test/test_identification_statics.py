@@ -313,6 +313,22 @@ def test_residuals_of_few_poses_seldom_depend_by_chance(small, poses, times):
     assert related.count(False) < 5
 
 
+def test_poses_from_two_kinds_of_sensors(small, poses):
+    page, few = BOOM.statics(), poses[:8]
+    inclined = [pose._replace(setting=pose.setting._replace(inclined=True)) for pose in few]
+    loaded = [
+        pose._replace(setting=pose.setting._replace(loads=(HangingLoad(9.0).on(small),)))
+        for pose in few
+    ]
+    alike = at_rest._first_alike(page, [*few, *inclined, *loaded])
+    assert alike.tolist() == [*range(16), *range(8)]
+    rest = np.random.default_rng(1).standard_normal(16)
+    rest[8:] = [pose.setting.positions[0] for pose in few]
+    told = at_rest._check_residuals(page, [*few, *inclined], {'force_1': rest}, np.zeros(16))
+    (said,) = (text for text in told if 'depend on' in text)
+    assert 'force_1 depend on inclination_root_1 (correlation 1.00)' in said
+
+
 def test_requests_that_are_none(small, poses):
     with pytest.raises(InputError, match='there are 2 poses at rest, allowed: at least 3'):
         identified(small, poses[:2])

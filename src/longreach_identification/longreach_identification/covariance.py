@@ -7,8 +7,9 @@ With J the derivatives of the weighted residuals, Gamma their covariance and C t
 
 Gamma is the covariance of an autoregressive model of each signal's residuals (Ljung, "System
 identification", 1999, section 9.4), whose rows are taken as equally spaced. Of signals with few
-rows, such as poses at rest, rows are independent, and correlated with those of other signals at
-the same time. What is known before and not estimated, such as dimensions, counts in all errors:
+rows, such as poses at rest, rows are correlated with those of other signals at the same time, and
+of the same signal where a pose is repeated (cluster-robust covariance: Cameron and Miller, J. Human
+Resources 50, 2015); otherwise they are independent. What is known before and not estimated, such as dimensions, counts in all errors:
 with the unknowns p, the considered parameters g, their joint prior covariance C, the information W
 of the marginal prior of p, and A = [W, -J_p^T J_g], the term C^-1 in the middle becomes A C A^T
 (Schmidt's consider filter).
@@ -104,7 +105,7 @@ def noise_of(
         likelihood += part.size * (math.log(variance) + 1.0)
         variance *= part.size / max(1.0, part.size - taken)
         total += coloured_product(J, coefficients, variance)
-    return total + _shared(fit, few, count), likelihood, extra
+    return total + _shared(fit, few, count) + _repeated(fit, few, count), likelihood, extra
 
 
 def _shared(
@@ -136,6 +137,28 @@ def _shared(
         scale = related[a, b] / math.sqrt(related[a, a] * related[b, b])
         for _, _, J, K in parts:
             found += scale * (J.T @ K + K.T @ J)
+    return found
+
+
+def _repeated(
+    fit: Search, few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int
+) -> np.ndarray:
+    """Return the part of J^T Gamma J between rows of a signal in the same pose."""
+    found = np.zeros((count, count))
+    if not fit.problem.poses:
+        return found
+    for name in {block.signal for block, _, _ in few}:
+        own = [one for one in few if one[0].signal == name]
+        poses = [fit.problem.poses[block.recording][block.rows] for block, _, _ in own]
+        r, J = (np.concatenate([one[k] for one in own]) for k in (1, 2))
+        _, pose, rows = np.unique(np.concatenate(poses), return_inverse=True, return_counts=True)
+        sums, squares = np.bincount(pose, r), np.bincount(pose, r**2)
+        size = float((rows - 1) @ squares)
+        if rows.size >= _FEWEST_SHARED and size > 0.0:
+            together = np.zeros((rows.size, count))
+            np.add.at(together, pose, J)
+            related = max(0.0, float(sums @ sums - squares.sum()) / size)
+            found += related * (together.T @ together - J.T @ J)
     return found
 
 

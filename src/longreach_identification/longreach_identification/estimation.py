@@ -97,6 +97,8 @@ class Problem:
     # Lowest noise level that may be estimated, by signal, such as the error of rounding: readings
     # that stay on one level of a quantised signal show no noise.
     floors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    # Of each recording, which rows have equal conditions: their residuals may be alike.
+    poses: Sequence[np.ndarray] = ()
 
     def __post_init__(self) -> None:
         """Check start and validation."""

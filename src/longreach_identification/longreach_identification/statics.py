@@ -41,6 +41,8 @@ _FOLLOWS = 0.95
 # Warned about: standard error of a mean over the range of the means. Noise and vibrations have at
 # most 0.01 in usual recordings, a clock that is late by most of a rest has more.
 _MOVES = 0.03
+# Name of the payload among conditions.
+THE_PAYLOAD = 'the payload'
 # Standard deviation of the drift of a gauge: 2 um/m in 10 minutes [1/s].
 DRIFT = 3.3e-9
 # Warned about: scatter of a force over the typical friction of its actuator. That of the friction
@@ -99,7 +101,7 @@ class StaticMachine(Protocol):
         """Return the prediction of poses."""
 
     def conditions(self, pose: StaticPose) -> dict[str, float]:
-        """Return by name on what residuals must not depend, such as joint angles and payload."""
+        """Return on what residuals must not depend: what tells the pose, and the payload."""
 
 
 class StaticResult(NamedTuple):
@@ -268,6 +270,8 @@ def identify_statics(
         )
         for number, recording in enumerate(recordings)
     ]
+    first = _first_alike(statics, poses)
+    alike = [first[index == number] for number in range(len(recordings))]
     # Of few poses the scatter can be smaller than what the means allow.
     floors = {
         name: float(
@@ -287,7 +291,8 @@ def identify_statics(
         # After two rounds the slopes no longer change.
         predict = _Linear(model, unknowns, *layout, predict.slopes if number > 1 else None)
         before = found
-        found = estimate(Problem(predict, data, unknowns, prior, floors=floors))
+        problem = Problem(predict, data, unknowns, prior, floors=floors, poses=alike)
+        found = estimate(problem)
         if found.status == INTERRUPTED:
             break
         unknowns = [unknown._replace(start=found.value(unknown.name)) for unknown in unknowns]
@@ -334,6 +339,17 @@ def _values(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
         ]
         found[name] = np.array([np.nan if mean is None else mean.value for mean in means])
     return found
+
+
+def _first_alike(statics: StaticMachine, poses: Sequence[StaticPose]) -> np.ndarray:
+    """Return for each pose the first with its positions and directions, whatever the payload."""
+    conditions = [statics.conditions(pose) | pose.directions for pose in poses]
+    names = dict.fromkeys(name for one in conditions for name in one if name != THE_PAYLOAD)
+    shown = np.array([[one.get(name, np.nan) for name in names] for one in conditions])
+    least, most = np.nanmin(shown, axis=0), np.nanmax(shown, axis=0)
+    # Poses from other sensors are others.
+    shown = np.nan_to_num((shown - least) / np.maximum(most - least, 1e-300), nan=-1.0)
+    return (np.abs(shown[:, None] - shown).max(axis=2) < _SAME).argmax(axis=1)
 
 
 def _check_directions(
@@ -400,7 +416,9 @@ def _check_residuals(
 
     warnings = []
     conditions = [statics.conditions(pose) for pose in poses]
-    tests = len(residuals) * (1 + len(conditions[0]))
+    whats = dict.fromkeys(what for one in conditions for what in one)
+    given = {what: np.array([one.get(what, np.nan) for one in conditions]) for what in whats}
+    tests = len(residuals) * (1 + len(given))
     for name, rest in residuals.items():
         use = np.isfinite(rest)
         # An outlier enlarges the scatter, but hardly the median.
@@ -415,10 +433,9 @@ def _check_residuals(
                 f'{name} is further from the model than {_OUTLIER:g} times its usual scatter in'
                 f' {", ".join(far)}; look at what happened there, or leave that part out'
             )
-        given = {what: np.array([one[what] for one in conditions]) for what in conditions[0]}
         for what, values in {'the time': times, **given}.items():
-            x, y = values[use], rest[use]
-            if np.ptp(x) == 0.0 or np.ptp(y) == 0.0 or len(x) < _FEWEST_ROWS:
+            x, y = (v[use & np.isfinite(values)] for v in (values, rest))
+            if len(x) < _FEWEST_ROWS or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
                 continue
             order = np.argsort(x)
             group = np.cumsum(np.diff(x[order], prepend=x[order[0]]) > _SAME * np.ptp(x))
