@@ -8,11 +8,11 @@ With J the derivatives of the weighted residuals, Gamma their covariance and C t
 Gamma is the covariance of an autoregressive model of each signal's residuals (Ljung, "System
 identification", 1999, section 9.4), whose rows are taken as equally spaced. Of signals with few
 rows, such as poses at rest, rows are correlated with those of other signals at the same time, and
-of the same signal where a pose is repeated (cluster-robust covariance: Cameron and Miller, J. Human
-Resources 50, 2015); otherwise they are independent. What is known before and not estimated, such as dimensions, counts in all errors:
-with the unknowns p, the considered parameters g, their joint prior covariance C, the information W
-of the marginal prior of p, and A = [W, -J_p^T J_g], the term C^-1 in the middle becomes A C A^T
-(Schmidt's consider filter).
+with those of the same signal in equal poses (robust for clusters: Cameron and Miller, J. Human
+Resources 50, 2015); others are independent. What is known before and not estimated, such as
+dimensions, counts in all errors: with the unknowns p, the considered parameters g, their joint
+prior covariance C, the information W of the marginal prior of p, and A = [W, -J_p^T J_g], the term
+C^-1 in the middle becomes A C A^T (Schmidt's consider filter).
 """
 
 from __future__ import annotations
