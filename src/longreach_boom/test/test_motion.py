@@ -104,6 +104,17 @@ def oil(p, states):
     return volumes, volumes * np.exp(states[:, -3 * N : -N] / a.bulk_modulus)
 
 
+def masses(boom):
+    """Return beam, place [m] and mass [kg] of particles that stand for the beams."""
+    found = []
+    for i, basis in enumerate(boom_bases(boom)):
+        x, weights = basis.beam.gauss()
+        found += [
+            (i, *pair) for pair in zip(x, basis.beam.mass_per_length(x) * weights, strict=True)
+        ]
+    return found
+
+
 def energy(boom, p, loads, states):
     """Return kinetic energy, weight, bending and compression of the oil (rows,) [J]."""
     a = p.actuators
@@ -115,16 +126,11 @@ def energy(boom, p, loads, states):
     for row, y in enumerate(states):
         evaluate(y, np.ones(N, dtype=np.int64), np.zeros(N), p, M, f, dy)
         total[row] = 0.5 * v[row] @ M @ v[row]
-    masses = [(load.beam, load.position, load.mass) for load in loads]
-    for i, basis in enumerate(boom_bases(boom)):
-        x, weights = basis.beam.gauss()
-        masses += [
-            (i, place, m)
-            for place, m in zip(x, basis.beam.mass_per_length(x) * weights, strict=True)
-        ]
+    for i, stiffness in enumerate(p.stiffness):
         h = q[:, N + i :: N]
-        total += 0.5 * np.einsum('ri,ij,rj->r', h, p.stiffness[i], h)
-    for i, place, mass in masses:
+        total += 0.5 * np.einsum('ri,ij,rj->r', h, stiffness, h)
+    hanging = [(load.beam, load.position, load.mass) for load in loads]
+    for i, place, mass in (*hanging, *masses(boom)):
         total += mass * p.gravity * point_motion(boom, q, v, i, place).position[:, 1]
     # int p dV down to the volume that the oil has at pressure 0; none below the vapour's.
     volumes, amount = oil(p, states)

@@ -5,12 +5,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from boom_reference import reference_run
+from test_motion import masses
 from test_strain import finite_elements, shown_by
 
 from longreach_boom.description import robot_description
 from longreach_boom.kinematics import TRUCK_JOINTS, point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.model import Load, boom_bases, constants_of
+from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import natural_modes
 from longreach_boom.motion import inertia
 from longreach_boom.parameters import FrictionParameters, default_file, load_boom
@@ -34,17 +35,6 @@ N, n = 4, 12
 @pytest.fixture(scope='module')
 def boom():
     return load_boom(default_file().with_name('boom_on_truck.yaml'))
-
-
-def masses(boom):
-    """Return beam, place [m] and mass [kg] of particles that stand for the beams."""
-    found = []
-    for i, basis in enumerate(boom_bases(boom)):
-        x, weights = basis.beam.gauss()
-        found += [
-            (i, *pair) for pair in zip(x, basis.beam.mass_per_length(x) * weights, strict=True)
-        ]
-    return found
 
 
 def places(boom, q, v):
