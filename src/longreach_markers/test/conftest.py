@@ -1,7 +1,5 @@
 """Let tests import what they share: the independent renderer and the evaluation of detectors."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

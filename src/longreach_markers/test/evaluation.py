@@ -11,11 +11,8 @@ and the unit normal of the marker's plane (3,) in the optical frame. It returns 
 'UNCERTAIN' or 'LOST', the centre (2,) and its covariance (2, 2) [px, px^2] or None.
 """
 
-from __future__ import annotations
-
 import functools
 import math
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +21,6 @@ from independent_renderer import (
     Card,
     Glare,
     PinholeCamera,
-    Rendered,
     Scene,
     Shading,
     Shadow,
@@ -63,10 +59,10 @@ class Case(NamedTuple):
     # The plane's normal that the detector is given, if it is a wrong one.
     normal: tuple[float, float, float] | None = None
 
-    def at(self, rendered: Rendered) -> np.ndarray:
+    def at(self, rendered):
         return rendered.center + self.shift
 
-    def radius(self, rendered: Rendered) -> float:
+    def radius(self, rendered):
         return float(rendered.ellipse.axes[0] * self.factor)
 
 
@@ -87,7 +83,7 @@ class Report(NamedTuple):
     normalised: float  # mean of e' C^-1 e / 2, 1 if covariances are honest
 
 
-def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
+def scenes(kind, count, seed=0):
     """
     Return random cases of one of KINDS, 'all', 'empty' or 'dappled'.
 
@@ -102,7 +98,7 @@ def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
     return [_case(kind, np.random.default_rng([seed, number, k])) for k in range(count)]
 
 
-def _case(kind: str, rng: np.random.Generator) -> Case:
+def _case(kind, rng):
     scene = _base_scene(rng, bright=(130.0, 180.0) if kind == 'shading' else (150.0, 210.0))
     center, ellipse, rim = truth(scene)
     length = 2.0 * ellipse.axes[0]
@@ -186,7 +182,7 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
     return Case(scene, shift, rng.uniform(0.85, 1.15), kind, normal)
 
 
-def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
+def _base_scene(rng, bright):
     focal = rng.uniform(3000.0, 5000.0)
     distortion = (0.0,) * 5
     if rng.random() < 0.5:
@@ -240,7 +236,7 @@ def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
     )
 
 
-def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generator) -> Glare:
+def _glare(scene, direction, share, rng):
     """Return glare that leaves less than half of the contrast on a share of the marker's area."""
     center, ellipse, _ = truth(scene)
     ratios = np.sqrt((np.arange(20) + 0.5) / 20.0)
@@ -264,7 +260,7 @@ def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generato
 
 
 @functools.lru_cache(maxsize=100)
-def bound(scene: Scene) -> Bound:
+def bound(scene):
     """
     Return the Cramer-Rao bound of the marker's centre.
 
@@ -280,7 +276,7 @@ def bound(scene: Scene) -> Bound:
     return Bound(known, moves @ np.linalg.inv(information) @ moves.T)
 
 
-def fisher_information(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
+def fisher_information(scene):
     """
     Return what an image tells about a marker, and derivatives of the ellipse's centre (2, k) [px].
 
@@ -317,8 +313,8 @@ def fisher_information(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moved(
-    scene: Scene, u=0.0, v=0.0, size=0.0, tilt_1=0.0, tilt_2=0.0, shade_u=0.0, shade_v=0.0, **more
-) -> Scene:
+    scene, u=0.0, v=0.0, size=0.0, tilt_1=0.0, tilt_2=0.0, shade_u=0.0, shade_v=0.0, **more
+):
     pixel = np.add(project(scene.camera, np.array(scene.center)), (u, v))
     first, second, normal = plane_axes(scene)
     turned = normal + tilt_1 * np.cross(first, normal) + tilt_2 * np.cross(second, normal)
@@ -337,13 +333,11 @@ def _moved(
     )
 
 
-def rms(covariance: np.ndarray) -> float:
+def rms(covariance):
     return float(np.sqrt(np.mean(np.trace(covariance, axis1=-2, axis2=-1)) / 2.0))
 
 
-def evaluate(
-    detector: Callable, cases: Sequence[Case], bounds: int = 0, ellipse_center: bool = False
-) -> Report:
+def evaluate(detector, cases, bounds=0, ellipse_center=False):
     """
     Return what a detector reaches.
 

@@ -4,8 +4,6 @@ Exact images of a marker, with no code of the fit, and parameters as the fit has
 Circles seen through a homography, drawn on 8 x 8 cells a pixel, then blurred.
 """
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 
@@ -16,9 +14,7 @@ MIDDLE = np.array([36.3, 35.2])
 V, U = np.mgrid[0:SIZE, 0:SIZE].astype(float)
 
 
-def draw(
-    center=MIDDLE, shape=A, h=(0.0, 0.0), inner=0.5, blur=0.85, levels=(190.0, 50.0, 200.0)
-) -> np.ndarray:
+def draw(center=MIDDLE, shape=A, h=(0.0, 0.0), inner=0.5, blur=0.85, levels=(190.0, 50.0, 200.0)):
     """The exact image of a marker: its levels are those inside, of the band and outside."""
     at = (np.arange(SIZE * CELLS) + 0.5) / CELLS - 0.5
     u, v = np.meshgrid(at, at)
@@ -37,14 +33,14 @@ def draw(
     return np.asarray(grey.reshape(SIZE, CELLS, SIZE, CELLS).mean(axis=(1, 3)))
 
 
-def taken(exact: np.ndarray, noise=2.0, seed=0) -> np.ndarray:
+def taken(exact, noise=2.0, seed=0):
     grey = exact + noise * np.random.default_rng(seed).normal(size=exact.shape)
     return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
 
 
 def parameters(
     inside=(190.0, 0.0, 0.0), rho=0.5, center=MIDDLE, shape=(17.0, 2.0, 12.0),
-    blur=(0.8, 0.0, 0.8), band=(50.0, 0.0, 0.0), outside=(200.0, 0.0, 0.0), h=(0.0, 0.0),
-) -> np.ndarray:  # fmt: skip
+    blur=(0.8, 0.0, 0.8), band=(50.0, 0.0, 0.0), outside=(200.0, 0.0, 0.0), h=(0.0, 0.0)
+):  # fmt: skip
     """Grey levels have slopes."""
     return np.array([*inside, rho, *center, *shape, *blur, *band, *outside, *h])

@@ -15,8 +15,6 @@ shading, glare) are in pixels of the full frame, directions from u towards v [ra
 to 255. Metres in the optical frame: x right, y down, z forward.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -89,7 +87,7 @@ class Glare(NamedTuple):
     length: float | None = None  # instead of the width in its direction [px]
     direction: float = 0.0
 
-    def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def distance(self, u, v):
         along, across = along_and_across(self, u, v)
         return np.hypot(along / (self.length or self.width), across / self.width)
 
@@ -138,7 +136,7 @@ class Scene(NamedTuple):
     window: tuple[int, int, int, int] | None = None
     seed: int = 0
 
-    def changed(self, **changes: object) -> Scene:
+    def changed(self, **changes):
         return self._replace(**changes)
 
 
@@ -160,7 +158,7 @@ class Rendered(NamedTuple):
     camera: PinholeCamera  # whose full frame is the window
 
 
-def render(scene: Scene, oversampling: int = OVERSAMPLING) -> Rendered:
+def render(scene, oversampling=OVERSAMPLING):
     exact = render_exact(scene, oversampling)
     u0, v0, width, height = window_of(scene)
     noise = np.random.default_rng([scene.seed, 1]).normal(0.0, 1.0, exact.shape)
@@ -180,7 +178,7 @@ def render(scene: Scene, oversampling: int = OVERSAMPLING) -> Rendered:
     return Rendered(image, exact, center - (u0, v0), ellipse, rim - (u0, v0), camera)
 
 
-def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
+def render_exact(scene, oversampling=OVERSAMPLING):
     """Return the image of a scene's window without noise, clipping and rounding [row, column]."""
     S = oversampling
     u0, v0, width, height = window_of(scene)
@@ -217,14 +215,14 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
         cells += 0.5 * share * (behind * around + grey)
     cells = _illuminated(scene, cells, fine_u, fine_v[:, None], 1.0 / S)
 
-    def gathered(x: np.ndarray) -> np.ndarray:
+    def gathered(x):
         parts = weights.reshape(-1, S) @ x.reshape(-1, S, x.shape[1])
         return sum(parts[k : len(parts) - 2 * pad + k, k] for k in range(2 * pad + 1))
 
     return gathered(gathered(cells).T).T
 
 
-def window_of(scene: Scene) -> tuple[int, int, int, int]:
+def window_of(scene):
     if scene.window is not None:
         return scene.window
     _, ellipse, _ = truth(scene)
@@ -233,19 +231,19 @@ def window_of(scene: Scene) -> tuple[int, int, int, int]:
     return int(u0), int(v0), size, size
 
 
-def _lens(camera: PinholeCamera) -> tuple[np.ndarray, np.ndarray | None]:
+def _lens(camera):
     matrix = np.array([[camera.fx, 0.0, camera.cx], [0.0, camera.fy, camera.cy], [0.0, 0.0, 1.0]])
     return matrix, np.array(camera.distortion) if any(camera.distortion) else None
 
 
-def project(camera: PinholeCamera, points: np.ndarray) -> np.ndarray:
+def project(camera, points):
     """Return the pixels (..., 2) of points (..., 3) in the optical frame [m]."""
     still = np.zeros(3)
     pixels, _ = cv2.projectPoints(points.reshape(-1, 1, 3), still, still, *_lens(camera))
     return pixels.reshape(*points.shape[:-1], 2)
 
 
-def back_project(camera: PinholeCamera, pixel: np.ndarray) -> np.ndarray:
+def back_project(camera, pixel):
     """Return the rays (3, n) with z = 1 through pixels (2, n)."""
     if pixel.size == 0:  # A plain background has no edges; OpenCV gives None.
         return np.zeros((3, 0))
@@ -254,7 +252,7 @@ def back_project(camera: PinholeCamera, pixel: np.ndarray) -> np.ndarray:
     return np.stack([*rays.reshape(-1, 2).T, np.ones(rays.shape[0])]).reshape(3, *pixel.shape[1:])
 
 
-def rim_points(scene: Scene, ratio: float = 1.0, count: int = 360) -> np.ndarray:
+def rim_points(scene, ratio=1.0, count=360):
     """Return points (count, 3) of a circle about the marker's centre, its radius times a ratio."""
     angles = np.arange(count) * (2.0 * math.pi / count)
     size = ratio * scene.radius
@@ -269,7 +267,7 @@ def rim_points(scene: Scene, ratio: float = 1.0, count: int = 360) -> np.ndarray
     return np.array(scene.center) + places @ plane_axes(scene)
 
 
-def truth(scene: Scene) -> tuple[np.ndarray, EllipseTruth, np.ndarray]:
+def truth(scene):
     """Return projected centre, ellipse and rim [px of the full frame]."""
     rim = project(scene.camera, rim_points(scene))
     mean = rim.mean(axis=0)
@@ -278,7 +276,7 @@ def truth(scene: Scene) -> tuple[np.ndarray, EllipseTruth, np.ndarray]:
     return project(scene.camera, np.array(scene.center)), ellipse, rim
 
 
-def pixel_weights(blur: float, oversampling: int) -> tuple[np.ndarray, int]:
+def pixel_weights(blur, oversampling):
     """
     Return the weights of cells along one axis, and how many pixels they reach beyond their own.
 
@@ -287,7 +285,7 @@ def pixel_weights(blur: float, oversampling: int) -> tuple[np.ndarray, int]:
     pad = math.ceil(REACH * blur)
     edges = np.arange((2 * pad + 1) * oversampling + 1) / oversampling - pad - 0.5
 
-    def ramp(x: np.ndarray) -> np.ndarray:
+    def ramp(x):
         s = x / max(blur, 1e-12)
         return x * ndtr(s) + blur / math.sqrt(2.0 * math.pi) * np.exp(-0.5 * s * s)
 
@@ -295,7 +293,7 @@ def pixel_weights(blur: float, oversampling: int) -> tuple[np.ndarray, int]:
     return weights / weights.sum(), pad
 
 
-def plane_axes(scene: Scene) -> np.ndarray:
+def plane_axes(scene):
     """Return the plane's axes and its normal as rows; without roll the first is nearly +x."""
     normal = np.array(scene.normal) / np.linalg.norm(scene.normal)
     first = np.array([1.0, 0.0, 0.0]) - normal[0] * normal
@@ -308,13 +306,13 @@ def plane_axes(scene: Scene) -> np.ndarray:
     return np.array([c * first + s * second, c * second - s * first, normal])
 
 
-def _bow(scene: Scene) -> tuple[float, float, float]:
+def _bow(scene):
     """Return the paper's curvature [1/m] and the direction across the cylinder."""
     c, s = math.cos(scene.bow_direction), math.sin(scene.bow_direction)
     return 2.0 * scene.bow / scene.radius, c, s
 
 
-def _on_paper(scene: Scene, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _on_paper(scene, u, v):
     """Return where on the paper the rays of pixels end: a, b along its axes [m], (2, n)."""
     camera, center = scene.camera, np.array(scene.center)
     below = v - project(camera, center)[1]
@@ -341,7 +339,7 @@ def _on_paper(scene: Scene, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.stack([a, b / (1.0 + scene.aspect)])
 
 
-def _half_plane(distance: np.ndarray, nu: np.ndarray, nv: np.ndarray, side: float) -> np.ndarray:
+def _half_plane(distance, nu, nv, side):
     """Return the share of squares that a half-plane covers; the distance is positive inside."""
     a, b = side * np.maximum(np.abs(nu), np.abs(nv)), side * np.minimum(np.abs(nu), np.abs(nv))
     s = np.abs(distance)
@@ -350,24 +348,24 @@ def _half_plane(distance: np.ndarray, nu: np.ndarray, nv: np.ndarray, side: floa
     return np.where(distance < 0.0, outside, 1.0 - outside)
 
 
-def _painted(scene: Scene, u: np.ndarray, v: np.ndarray, side: float) -> tuple[np.ndarray, ...]:
+def _painted(scene, u, v, side):
     """Return share behind what squares show of the plane, its grey, and if there are edges."""
     ends = [_on_paper(scene, u + du, v + dv) for du, dv in ((0, 0), (STEP, 0), (0, STEP))]
     a, b = np.stack(ends, axis=1)
     behind, grey, is_mixed = np.ones(u.size), np.zeros(u.size), np.zeros(u.size, bool)
 
-    def within(level: np.ndarray) -> np.ndarray:
+    def within(level):
         """Return the shares of squares where a level (3, n) is positive."""
         slope = (level[1:] - level[0]) / STEP
         steep = np.maximum(np.hypot(*slope), 1e-12)
         return _half_plane(level[0] / steep, *(slope / steep), side)
 
-    def lay(share: np.ndarray, own: float | np.ndarray) -> None:
+    def lay(share, own):
         behind[:] *= 1.0 - share
         grey[:] += share * (own - grey)
         is_mixed[:] |= (share > 0.0) & ((share < 1.0) | (np.ndim(own) > 0))
 
-    def square(half: float) -> np.ndarray:
+    def square(half):
         return within(half - np.abs(a)) * within(half - np.abs(b))
 
     size = scene.radius
@@ -386,7 +384,7 @@ def _painted(scene: Scene, u: np.ndarray, v: np.ndarray, side: float) -> tuple[n
     return behind, grey, is_mixed
 
 
-def _texture(grey: np.ndarray, a: np.ndarray, b: np.ndarray, side: float) -> np.ndarray:
+def _texture(grey, a, b, side):
     """Return the grey levels of a texture over [-1, 1], its steps as wide as a square."""
     count, places = len(grey), []
     for x in (b, a):
@@ -402,16 +400,14 @@ def _texture(grey: np.ndarray, a: np.ndarray, b: np.ndarray, side: float) -> np.
     return (1.0 - down) * upper + down * lower
 
 
-def along_and_across(one: Shading | Shadow | Bar | Glare, u: np.ndarray, v: np.ndarray) -> tuple:
+def along_and_across(one, u, v):
     """Return distances of pixels from the place of an element, along its direction and across."""
     c, s = math.cos(one.direction), math.sin(one.direction)
     du, dv = u - one.at[0], v - one.at[1]
     return c * du + s * dv, c * dv - s * du
 
 
-def _illuminated(
-    scene: Scene, cells: np.ndarray, u: np.ndarray, v: np.ndarray, side: float
-) -> np.ndarray:
+def _illuminated(scene, cells, u, v, side):
     t = along_and_across(scene.shading, u, v)[0] / scene.shading.length
     light = 1.0 + t * (scene.shading.strength + t * scene.shading.bend)
     cells = cells * np.clip(light, 0.2, 2.0)
@@ -433,16 +429,16 @@ def _illuminated(
     return cells
 
 
-def _draw_clutter(scene: Scene, around: np.ndarray, oversampling: int) -> None:
+def _draw_clutter(scene, around, oversampling):
     """Draw polygons, lines, strokes and a texture on the surroundings."""
     rng = np.random.default_rng([scene.seed, 2])
     height, width = around.shape
     reach = 0.5 * min(height, width)
 
-    def fill(corners: np.ndarray, grey: float) -> None:
+    def fill(corners, grey):
         cv2.fillConvexPoly(around, np.rint(16.0 * corners).astype(np.int32), grey, shift=4)
 
-    def stroke(middle: np.ndarray, angle: float, length: float, thick: float) -> np.ndarray:
+    def stroke(middle, angle, length, thick):
         along = np.array([math.cos(angle), math.sin(angle)]) * length / 2.0
         across = np.array([-math.sin(angle), math.cos(angle)]) * thick * oversampling / 2.0
         return middle + np.array([along + across, across - along, -along - across, along - across])

@@ -1,29 +1,22 @@
 """Whole images of a rig's cameras by the renderer that shares no code with the library."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import cv2
 import numpy as np
 from independent_renderer import PinholeCamera, Scene, project, render_exact, window_of
 
-from longreach_markers.rig import MountedCamera, Rig
-
 BACKGROUND = 200.0
 Motion = Callable[[float], np.ndarray]  # time [s] -> positions (n, 3) [m]
 
 
-def pinhole(mounted: MountedCamera) -> PinholeCamera:
+def pinhole(mounted):
     one = mounted.camera
     distortion = (*one.distortion, 0.0, 0.0, 0.0, 0.0, 0.0)[:5]
     return PinholeCamera(one.width, one.height, one.fx, one.fy, one.cx, one.cy, distortion)
 
 
-def view(
-    rig: Rig, side: str, motion: Motion, time: float = 0.0, line_time: float = 0.0
-) -> np.ndarray:
+def view(rig, side, motion, time=0.0, line_time=0.0):
     """
     Return the exact image of markers by one camera, (height, width) grey levels.
 
@@ -34,7 +27,7 @@ def view(
     image = np.full((camera.height, camera.width), BACKGROUND)
     for k, marker in enumerate(rig.markers):
 
-        def seen(at: float, k: int = k) -> np.ndarray:
+        def seen(at, k=k):
             return project(camera, mounted.pose.to_camera(motion(at)[k]))
 
         at = time
@@ -58,7 +51,7 @@ def view(
     return image
 
 
-def _paste(image: np.ndarray, exact: np.ndarray, window: Sequence[int]) -> None:
+def _paste(image, exact, window):
     u, v, width, height = window
     rows, columns = (
         slice(max(start, 0), min(start + count, size))
@@ -69,19 +62,19 @@ def _paste(image: np.ndarray, exact: np.ndarray, window: Sequence[int]) -> None:
     ]
 
 
-def digitised(exact: np.ndarray, rng: np.random.Generator, noise: float = 2.0) -> np.ndarray:
+def digitised(exact, rng, noise=2.0):
     noisy = exact + noise * rng.standard_normal(exact.shape)
     return np.rint(noisy.clip(0.0, 255.0)).astype(np.uint8)
 
 
-def write_pictures(folder: Path, pictures: Sequence[np.ndarray], times: Sequence[float]) -> Path:
+def write_pictures(folder, pictures, times):
     folder.mkdir(parents=True)
     for k, (picture, time) in enumerate(zip(pictures, times, strict=True)):
         cv2.imwrite(str(folder / f'{k:06d}_{time:.9f}.png'), picture)
     return folder
 
 
-def write_video(file: Path, images: Sequence[np.ndarray], codec: str, rate: float) -> Path:
+def write_video(file, images, codec, rate):
     height, width = images[0].shape[:2]
     writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*codec), rate, (width, height))
     writer.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)

@@ -1,14 +1,12 @@
 """Two cameras with known poses, reference points that they see, and a reference file of both."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
-from longreach_markers.setup.localisation import Localisation, localise
+from longreach_markers.setup.localisation import localise
 from longreach_markers.setup.reference_points import Reference
 
 LENS = Camera(
@@ -67,7 +65,7 @@ def mapping(
     }
 
 
-def solved(values, cameras=CAMERAS) -> Localisation:
+def solved(values, cameras=CAMERAS):
     return localise(from_mapping(Reference, values), cameras)
 
 
@@ -81,13 +79,13 @@ def points_with(index, **changes):
     return values
 
 
-def moved_pose(pose: Pose, error: np.ndarray) -> Pose:
+def moved_pose(pose, error):
     """Return a pose changed by a rotation vector in the camera [rad] and a displacement [m]."""
     turn = Rotation.from_rotvec(error[:3]).as_matrix()
     return Pose(pose.rotation @ turn, pose.translation + error[3:], pose.covariance)
 
 
-def pose_error(found: Pose, truth: Pose) -> np.ndarray:
+def pose_error(found, truth):
     """Rotation vector in the camera's frame and translation, as covariances count them."""
     turn = Rotation.from_matrix(truth.rotation.T @ found.rotation).as_rotvec()
     return np.concatenate([turn, found.translation - truth.translation])

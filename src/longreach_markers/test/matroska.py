@@ -1,27 +1,20 @@
 """Matroska files of JPEG pictures with given times, which OpenCV cannot write."""
 
-from __future__ import annotations
-
 import struct
-from collections.abc import Sequence
-from pathlib import Path
 
 import cv2
-import numpy as np
 
 
-def _element(kind: int, content: bytes) -> bytes:
+def _element(kind, content):
     name = kind.to_bytes((kind.bit_length() + 7) // 8, 'big')
     return name + (len(content) | 1 << 56).to_bytes(8, 'big') + content
 
 
-def _number(kind: int, value: int) -> bytes:
+def _number(kind, value):
     return _element(kind, value.to_bytes(4, 'big'))
 
 
-def write_matroska(
-    file: Path, pictures: Sequence[np.ndarray], times: Sequence[int], duration: float
-) -> Path:
+def write_matroska(file, pictures, times, duration):
     """Write pictures with times [ms], a cluster each, and a duration [ms]."""
     head = _element(
         0x1A45DFA3, _element(0x4282, b'matroska') + _number(0x4287, 4) + _number(0x4285, 2)

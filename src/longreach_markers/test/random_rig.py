@@ -1,7 +1,5 @@
 """Cameras of each model, and rigs that are drawn at random: two cameras, and a boom's plane."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from longreach_markers.camera.geometry import Plane, Pose
@@ -28,7 +26,7 @@ POSE_COVARIANCE[0, 4] = POSE_COVARIANCE[4, 0] = 1e-7
 PLANE_COVARIANCE = np.array([[9e-8, 2e-8, 1e-8], [2e-8, 4e-8, -2e-8], [1e-8, -2e-8, 4e-6]])
 
 
-def random_rig(seed: int) -> tuple[tuple[Pose, Pose], Plane, np.ndarray]:
+def random_rig(seed):
     """Two cameras some 20 m off a boom's plane, the plane, and a point on it in front of both."""
     random = np.random.default_rng(seed)
     normal = np.array([0.0, 1.0, 0.0]) + 0.1 * random.normal(size=3)
@@ -45,5 +43,5 @@ def random_rig(seed: int) -> tuple[tuple[Pose, Pose], Plane, np.ndarray]:
     return (first, second), plane, point
 
 
-def pixel_of(camera: Camera, pose: Pose, point: np.ndarray) -> np.ndarray:
+def pixel_of(camera, pose, point):
     return camera.project(pose.to_camera(point))

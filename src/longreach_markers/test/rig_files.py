@@ -1,18 +1,14 @@
 """Rig files of rigs that tests make."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
-import numpy as np
 import yaml
 
 from longreach_markers.camera.files import write_camera
-from longreach_markers.rig import Rig
 
 
-def write_rig(rig: Rig, path: str | Path) -> None:
+def write_rig(rig, path):
     """Write a rig file, and beside it NAME_left.yaml and NAME_right.yaml with the calibrations."""
     file = Path(path)
     cameras = {}
@@ -53,5 +49,5 @@ def write_rig(rig: Rig, path: str | Path) -> None:
     file.write_text(text, encoding='utf-8')
 
 
-def _entry(key: str, matrix: np.ndarray | None) -> dict[str, list[float]]:
+def _entry(key, matrix):
     return {} if matrix is None else {key: matrix.ravel().tolist()}

@@ -1,9 +1,5 @@
 """A small rig: two cameras of few pixels, near to two markers of which one moves."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 from rig_files import write_rig
 
@@ -19,7 +15,7 @@ NAMES = ('one', 'two')
 START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])
 
 
-def small_rig() -> Rig:
+def small_rig():
     cameras = {}
     for name, x in (('left', -0.8), ('right', 0.8)):
         camera = Camera(
@@ -34,12 +30,12 @@ def small_rig() -> Rig:
     return Rig(cameras, Plane(np.array([0.0, 1.0, 0.0]), 0.0), markers)
 
 
-def write_small_rig(folder: Path) -> Path:
+def write_small_rig(folder):
     write_rig(small_rig(), folder / 'rig.yaml')
     return folder / 'rig.yaml'
 
 
-def seen_at(u: float, v: float, status: str = 'TRACKED', radius: float = 12.0) -> Observation:
+def seen_at(u, v, status='TRACKED', radius=12.0):
     if status == 'LOST':
         return lost('nothing there', np.array([u, v]), radius)
     center = np.array([u, v])
@@ -57,9 +53,7 @@ def seen_at(u: float, v: float, status: str = 'TRACKED', radius: float = 12.0) -
     )
 
 
-def frame_at(
-    time: float, status: str = 'TRACKED', gap: float = 0.0, shift: float = 0.0
-) -> RigFrame:
+def frame_at(time, status='TRACKED', gap=0.0, shift=0.0):
     """Return a frame in which ``one`` is tracked and ``two`` has a status."""
     place = START + np.array([shift, 0.0, 0.0])
     location = Location(place[0], np.diag([1e-8, 4e-8, 9e-8]))

@@ -6,19 +6,17 @@ with radii of 10 to 30 px, tilt to 60 deg, blur 0.7 to 1.0 px, noise 2 to 4 grey
 of up to 10 %, each kind with its own disturbance on top.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 
 import numpy as np
 import pytest
-from evaluation import KINDS, PinholeCamera, Report, evaluate, scenes
+from evaluation import KINDS, evaluate, scenes
 from independent_renderer import Scene, render
 from scipy.stats import binom
 
 from longreach_markers.camera.model import Camera
-from longreach_markers.marker.detection import TRACKED, UNCERTAIN, Observation, detect
+from longreach_markers.marker.detection import TRACKED, UNCERTAIN, detect
 
 COUNT = 60
 MANY = 2000
@@ -52,7 +50,7 @@ BEYOND_THE_MODEL = ['smoothed', 'median', 'normal_2', 'normal_4', 'bowed', 'jpeg
 NONE_SEEN, BY_CHANCE = 1e-3, 1e-3
 
 
-def window_camera(camera: PinholeCamera) -> Camera:
+def window_camera(camera):
     *values, distortion = camera
     return Camera('window', *values, 'plumb_bob', distortion)
 
@@ -68,7 +66,7 @@ def tracked_alone(image, at, radius, camera, normal):
 
 
 @functools.cache
-def report(kind: str) -> Report:
+def report(kind):
     return evaluate(tracked, scenes(kind, COUNT, seed=11))
 
 
@@ -131,7 +129,7 @@ TILTED = Scene(
 )  # fmt: skip
 
 
-def seen(scene: Scene, normal=None) -> tuple[Observation, np.ndarray]:
+def seen(scene, normal=None):
     rendered = render(scene, 4)
     found = detect(
         rendered.image, rendered.center + np.array([2.0, -1.5]), 23.0,

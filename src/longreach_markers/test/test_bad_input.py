@@ -1,7 +1,5 @@
 """What cannot be used is refused with one sentence, and what is strange but possible works."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import os
@@ -28,7 +26,7 @@ from longreach_markers.setup.checkerboards import list_pictures, read_picture
 pytestmark = pytest.mark.filterwarnings('error')
 
 
-def refused(text: str, function, *arguments, **options) -> str:
+def refused(text, function, *arguments, **options):
     """Call something that has to refuse in one line, and return what it says."""
     with pytest.raises(InputError, match=re.escape(text)) as info:
         function(*arguments, **options)
@@ -36,17 +34,17 @@ def refused(text: str, function, *arguments, **options) -> str:
     return str(info.value)
 
 
-def png(width: int = 40, height: int = 30) -> bytes:
+def png(width=40, height=30):
     image = np.random.default_rng(2).integers(0, 256, (height, width), np.uint8)
     return cv2.imencode('.png', image)[1].tobytes()
 
 
-def with_size(data: bytes, width: int, height: int) -> bytes:
+def with_size(data, width, height):
     part = b'IHDR' + struct.pack('>II', width, height) + data[24:29]
     return data[:12] + part + struct.pack('>I', zlib.crc32(part)) + data[33:]
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
 

@@ -1,9 +1,6 @@
 """Poses of rigid bodies: motions are found, covariances are true, bad input is said."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -19,7 +16,7 @@ from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.tracking.bodies import locate_body
-from longreach_markers.tracking.frames import BodyEstimate, Estimate
+from longreach_markers.tracking.frames import Estimate
 
 CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
 # Not of one plane, so that no direction is a special one.
@@ -29,12 +26,12 @@ POINTS = {'a': (0.0, 0.0, 0.0), 'b': (0.8, 0.0, 0.1), 'c': (0.3, 0.0, 0.6), 'd':
 PIXEL, POSE, PLANE = 0.05, np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])
 
 
-def body(names: str = 'abcd', deviation: float = 1e-3, **moved: tuple[float, ...]) -> Body:
+def body(names='abcd', deviation=1e-3, **moved):
     points = POINTS | moved
     return Body('tip', tuple(MarkerOnBody(name, points[name]) for name in names), deviation)
 
 
-def rig(own: Body | None = None, exact: bool = False) -> Rig:
+def rig(own=None, exact=False):
     covariance = None if exact else np.diag(POSE**2)
     cameras = {}
     for side, x in (('left', -2.5), ('right', 2.5)):
@@ -45,9 +42,7 @@ def rig(own: Body | None = None, exact: bool = False) -> Rig:
     return Rig(cameras, plane, markers, bodies=(own or body(),))
 
 
-def estimate_of(
-    name: str, location, cameras=('left', 'right'), *, in_plane: bool = False, **more: float
-):
+def estimate_of(name, location, cameras=('left', 'right'), *, in_plane=False, **more):
     places = {'in_plane' if in_plane else 'triangulated': location}
     return Estimate(name, TRACKED, '', cameras, **places, **more)
 
@@ -55,7 +50,7 @@ def estimate_of(
 class Draw:
     """What cameras with drawn errors see of a body at a known pose."""
 
-    def __init__(self, seed: int, own: Rig, turned: np.ndarray, moved: np.ndarray) -> None:
+    def __init__(self, seed, own, turned, moved):
         self._rng = np.random.default_rng(seed)
         self.rig, self.body = own, own.bodies[0]
         self.rotation, self.translation = cv2.Rodrigues(turned)[0], moved
@@ -71,7 +66,7 @@ class Draw:
             for marker in self.body.markers
         }
 
-    def estimates(self, pixel: float = PIXEL) -> dict[str, Estimate]:
+    def estimates(self, pixel=PIXEL):
         found = {}
         believed = [one.pose for one in self.rig.cameras.values()]
         for name, point in self._on_body.items():
@@ -85,18 +80,18 @@ class Draw:
             found[name] = estimate_of(name, location)
         return found
 
-    def error(self, found: BodyEstimate) -> np.ndarray:
+    def error(self, found):
         assert found.pose is not None
         return pose_error(found.pose, Pose(self.rotation, self.translation))
 
 
-def squared(error: np.ndarray, covariance: np.ndarray | None) -> float:
+def squared(error, covariance):
     assert covariance is not None
     return float(error @ np.linalg.solve(covariance, error)) / len(error)
 
 
 @pytest.mark.parametrize('turned', [(0, 0, 0), (0.3, -0.2, 0.1), (0, np.pi, 0), (2.0, 1.0, -1.5)])
-def test_a_known_motion_is_found(turned: tuple[float, ...]) -> None:
+def test_a_known_motion_is_found(turned):
     own = rig(body(deviation=1e-6), exact=True)
     draw = Draw(1, own, np.array(turned, float), np.array([0.4, 0.5, 1.2]))
     found = locate_body(draw.body, own, draw.estimates(pixel=0.0))
@@ -106,7 +101,7 @@ def test_a_known_motion_is_found(turned: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize('names', ['abcd', 'abc'])
-def test_the_covariance_is_true(names: str) -> None:
+def test_the_covariance_is_true(names):
     """Over many rigs with errors as the covariances say, also for the part from the pixels."""
     totals, noises, chi_squares, freedom = [], [], [], 0
     own = rig(body(names))
@@ -127,7 +122,7 @@ def test_the_covariance_is_true(names: str) -> None:
     assert np.mean(chi_squares) == pytest.approx(freedom, rel=0.25)
 
 
-def test_the_systematic_part_is_that_of_all_markers_together() -> None:
+def test_the_systematic_part_is_that_of_all_markers_together():
     """A shift of the camera shifts the body by as much: it does not average out over markers."""
     shift = 5e-3
     covariance = np.diag([0.0] * 3 + [shift**2] * 3)
@@ -150,7 +145,7 @@ def test_the_systematic_part_is_that_of_all_markers_together() -> None:
     assert deviations[1] < 1e-3 * shift / 0.8
 
 
-def test_errors_of_calibrations_are_neither_left_out_nor_averaged() -> None:
+def test_errors_of_calibrations_are_neither_left_out_nor_averaged():
     own = rig(exact=True)
     off = dataclasses.replace
     cameras = {name: off(one, calibration_deviation=0.2) for name, one in own.cameras.items()}
@@ -167,7 +162,7 @@ def test_errors_of_calibrations_are_neither_left_out_nor_averaged() -> None:
     assert np.linalg.eigvalsh(added)[0] > 1e-6
 
 
-def test_a_body_out_of_the_plane_is_located_by_two_cameras() -> None:
+def test_a_body_out_of_the_plane_is_located_by_two_cameras():
     own = rig()
     draw = Draw(4, own, np.array([0.1, 0.0, 0.2]), np.array([0.0, 0.4, 1.0]))
     off = {'status': UNCERTAIN, 'reason': 'off', 'is_off_plane': True, 'off_plane': 0.4}
@@ -180,7 +175,7 @@ def test_a_body_out_of_the_plane_is_located_by_two_cameras() -> None:
 
 
 @pytest.mark.parametrize('hidden', ['d', 'cd'])
-def test_a_body_that_is_tilted_to_the_plane_has_no_positions_in_it(hidden: str) -> None:
+def test_a_body_that_is_tilted_to_the_plane_has_no_positions_in_it(hidden):
     """Also where each of its markers is TRACKED, and some of them are seen by one camera."""
     own = rig()
     draw = Draw(4, own, np.zeros(3), np.array([0.0, 0.03, 1.0]))
@@ -201,7 +196,7 @@ def test_a_body_that_is_tilted_to_the_plane_has_no_positions_in_it(hidden: str) 
     )
 
 
-def test_too_few_markers_are_said() -> None:
+def test_too_few_markers_are_said():
     own = rig()
     seen = Draw(5, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
     for name in 'bd':
@@ -222,7 +217,7 @@ def test_too_few_markers_are_said() -> None:
         ),
     ],
 )
-def test_what_leaves_the_rotation_open_is_said(c, deviation: float, text: str) -> None:
+def test_what_leaves_the_rotation_open_is_said(c, deviation, text):
     own = rig(body('abcd', deviation, c=c))
     seen = Draw(6, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
     seen['d'] = Estimate('d', LOST, 'hidden')
@@ -231,7 +226,7 @@ def test_what_leaves_the_rotation_open_is_said(c, deviation: float, text: str) -
     assert text in found.reason
 
 
-def test_a_marker_that_has_moved_on_the_body_is_said() -> None:
+def test_a_marker_that_has_moved_on_the_body_is_said():
     own = rig()
     draw = Draw(7, own, np.zeros(3), np.array([0.0, 0.0, 1.0]))
     moved = body('abcd', c=(0.3, 0.0, 0.63))
@@ -243,7 +238,7 @@ def test_a_marker_that_has_moved_on_the_body_is_said() -> None:
     assert found.freedom == 6
 
 
-def entries(**points) -> list[dict]:
+def entries(**points):
     return [{'name': name, 'position': list(place)} for name, place in points.items()]
 
 
@@ -259,7 +254,7 @@ def entries(**points) -> list[dict]:
         ({'markers': 3 * entries(a=[0, 0, 0])}, "the name 'a' twice"),
     ],
 )
-def test_a_body_that_cannot_be_is_refused(tmp_path: Path, entry: dict, text: str) -> None:
+def test_a_body_that_cannot_be_is_refused(tmp_path, entry, text):
     file = tmp_path / 'rig.yaml'
     write_rig(rig(), file)
     values = yaml.safe_load(file.read_text())

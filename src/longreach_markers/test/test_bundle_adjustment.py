@@ -1,7 +1,5 @@
 """Least squares for poses and points: derivatives."""
 
-from __future__ import annotations
-
 import numpy as np
 from known_rig import FISHEYE, LENS, POSES, SPREAD
 

@@ -1,7 +1,5 @@
 """Intrinsics from checkerboards: known cameras come back, and doubtful ones are told."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re
@@ -49,7 +47,7 @@ WIDE = Camera(
 )
 
 
-def poses(camera: Camera, count: int, rng, tilt=40.0, fill=1.0, scale=(0.35, 0.75)):
+def poses(camera, count, rng, tilt=40.0, fill=1.0, scale=(0.35, 0.75)):
     """Board poses in front of a camera, its middle spread over a share of the image."""
     found = []
     middle = BOARD.points.mean(axis=0)
@@ -68,7 +66,7 @@ def poses(camera: Camera, count: int, rng, tilt=40.0, fill=1.0, scale=(0.35, 0.7
     return found
 
 
-def views_of(camera: Camera, count=20, noise=0.05, seed=1, **options) -> list[BoardView]:
+def views_of(camera, count=20, noise=0.05, seed=1, **options):
     rng = np.random.default_rng(seed)
     return [
         BoardView(f'{k}.png', pixels + noise * rng.standard_normal(pixels.shape))
@@ -76,7 +74,7 @@ def views_of(camera: Camera, count=20, noise=0.05, seed=1, **options) -> list[Bo
     ]
 
 
-def numbers(camera: Camera) -> np.ndarray:
+def numbers(camera):
     return np.array([camera.fx, camera.fy, camera.cx, camera.cy, *camera.distortion])
 
 
@@ -151,7 +149,7 @@ def test_good_pictures_give_no_warning():
         assert found.coverage.missing == ()
 
 
-def flat_or_not(bend: float = 0.0, stretch: float = 1.0, camera: Camera = CAMERAS['plumb_bob']):
+def flat_or_not(bend=0.0, stretch=1.0, camera=CAMERAS['plumb_bob']):
     """Calibrate by pictures of a board that is bent [m], and wider by a factor."""
     rng = np.random.default_rng(3)
     shape, half = BOARD.points.copy(), 0.12
@@ -165,7 +163,7 @@ def flat_or_not(bend: float = 0.0, stretch: float = 1.0, camera: Camera = CAMERA
     return calibrate(views, BOARD, SIZE)
 
 
-def test_a_board_that_is_not_flat_is_told() -> None:
+def test_a_board_that_is_not_flat_is_told():
     truth = CAMERAS['plumb_bob']
     found = flat_or_not(bend=2e-4)
     assert abs(found.camera.fx - truth.fx) > 5.0 * found.deviations['fx']
@@ -178,7 +176,7 @@ def test_a_board_that_is_not_flat_is_told() -> None:
     assert not any('flat' in text or 'square' in text for text in found.warnings)
 
 
-def test_a_board_that_the_printer_has_stretched_is_told() -> None:
+def test_a_board_that_the_printer_has_stretched_is_told():
     found = flat_or_not(stretch=1.005, camera=CAMERAS['plumb_bob'].replace(fy=1350.0))
     assert found.camera.fx / found.camera.fy > 1.0 + 4.0 * found.deviations['fx'] / 1350.0
     assert any('the printer has stretched the board' in text for text in found.warnings)
@@ -210,14 +208,14 @@ def test_a_richer_model_that_has_not_converged_is_told(monkeypatch):
     assert 'has not converged' in ' '.join(calibrate(views, BOARD, SIZE).warnings)
 
 
-def grid(found) -> np.ndarray:
+def grid(found):
     """Pixels at which deviations and differences are stated."""
     rows, columns = found.ray_deviation.shape
     u, v = np.linspace(0.0, SIZE[0] - 1.0, columns), np.linspace(0.0, SIZE[1] - 1.0, rows)
     return np.stack(np.meshgrid(u, v), axis=-1)
 
 
-def ray_errors(found, truth: Camera) -> np.ndarray:
+def ray_errors(found, truth):
     """What pixels of a camera are off those of the true one, less a turn [px]."""
     pixels = grid(found)
     x, y = np.moveaxis(found.camera.undistort(pixels), -1, 0)
@@ -366,7 +364,7 @@ def test_coverage_measures_what_was_shown():
 class Studio:
     """Pictures of a board, a ray of OpenCV for each of 3 x 3 parts of a pixel."""
 
-    def __init__(self, camera: Camera) -> None:
+    def __init__(self, camera):
         self.size = (camera.width, camera.height)
         part = (np.arange(3) - 1.0) / 3.0
         u = (np.arange(camera.width)[:, None] + part).ravel()
@@ -380,7 +378,7 @@ class Studio:
             rays = cv2.undistortPointsIter(pixels, K, k, None, None, stop)
         self.rays = rays.reshape(-1, 2)
 
-    def picture(self, R: np.ndarray, t: np.ndarray, rng, board=BOARD) -> np.ndarray:
+    def picture(self, R, t, rng, board=BOARD):
         # A ray d meets the board where R' (s d - t) has z = 0.
         H = np.linalg.inv(np.column_stack([R[:, :2], t]))
         x, y, w = H @ np.column_stack([self.rays, np.ones(len(self.rays))]).T
@@ -400,7 +398,7 @@ SMALL = Camera(
 
 
 @functools.cache
-def rendered(camera: Camera, count: int, seed=2):
+def rendered(camera, count, seed=2):
     rng = np.random.default_rng(seed)
     studio = Studio(camera)
     middle = BOARD.points.mean(axis=0)

@@ -1,10 +1,6 @@
 """Cameras: projection and its inverse against OpenCV, refusals, calibration files of ROS."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -31,12 +27,12 @@ DISTORTIONS = [
 ]
 
 
-def camera_with(model: str, focal: float, distortion: tuple[float, ...]) -> Camera:
+def camera_with(model, focal, distortion):
     size = WIDTH, HEIGHT
     return Camera('left', *size, focal, 1.003 * focal, 1231.7, 1018.2, model, distortion)
 
 
-def pixels_of(camera: Camera, count: int = 2000, seed: int = 1) -> np.ndarray:
+def pixels_of(camera, count=2000, seed=1):
     """Pixels all over the image, its corners and the principal point included."""
     random = np.random.default_rng(seed)
     right, bottom = camera.width - 0.5, camera.height - 0.5
@@ -45,7 +41,7 @@ def pixels_of(camera: Camera, count: int = 2000, seed: int = 1) -> np.ndarray:
     return np.concatenate([inside, corners, [(camera.cx, camera.cy)]])
 
 
-def opencv_pixels(camera: Camera, points: np.ndarray) -> np.ndarray:
+def opencv_pixels(camera, points):
     still, coefficients = np.zeros(3), np.array(camera.distortion or (0.0,) * 4)
     if camera.model == 'equidistant':
         shown, _ = cv2.fisheye.projectPoints(
@@ -57,17 +53,17 @@ def opencv_pixels(camera: Camera, points: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(params=DISTORTIONS, ids=[f'{m}-{f:g}-{len(d)}' for m, f, d in DISTORTIONS])
-def camera(request: pytest.FixtureRequest) -> Camera:
+def camera(request):
     return camera_with(*request.param)
 
 
-def test_every_pixel_of_the_image_has_a_ray_that_projects_to_it(camera: Camera) -> None:
+def test_every_pixel_of_the_image_has_a_ray_that_projects_to_it(camera):
     pixels = pixels_of(camera)
     rays = camera.undistort(pixels)
     np.testing.assert_allclose(camera.distort(rays), pixels, rtol=0.0, atol=2e-9)
 
 
-def test_projection_is_opencvs(camera: Camera) -> None:
+def test_projection_is_opencvs(camera):
     rays = camera.undistort(pixels_of(camera))
     depths = np.random.default_rng(2).uniform(0.1, 60.0, (len(rays), 1))
     points = np.column_stack([rays, np.ones(len(rays))]) * depths
@@ -76,7 +72,7 @@ def test_projection_is_opencvs(camera: Camera) -> None:
     )
 
 
-def test_jacobian_is_the_derivative(camera: Camera) -> None:
+def test_jacobian_is_the_derivative(camera):
     packed, h = camera.packed, 1e-6
     for x, y in camera.undistort(pixels_of(camera, 40)):
         exact = np.reshape(projection_jacobian(packed, x, y), (2, 2))
@@ -86,7 +82,7 @@ def test_jacobian_is_the_derivative(camera: Camera) -> None:
         np.testing.assert_allclose(exact, difference, rtol=0.0, atol=1e-6 * camera.fx)
 
 
-def test_a_model_that_folds_has_one_ray_for_a_pixel_and_none_beyond() -> None:
+def test_a_model_that_folds_has_one_ray_for_a_pixel_and_none_beyond():
     # r - 0.3 r^3 + 0.02 r^5 rises up to r = 1.139.
     camera = camera_with('plumb_bob', 2600.0, (-0.3, 0.02, 0.0, 0.0))
     limit = math.sqrt((0.9 - math.sqrt(0.81 - 0.4)) / 0.2)
@@ -103,7 +99,7 @@ def test_a_model_that_folds_has_one_ray_for_a_pixel_and_none_beyond() -> None:
         camera.undistort(np.add(pixel, (50.0, 0.0)))
 
 
-def test_unreachable_pixels_and_rays_are_nan_when_asked_for() -> None:
+def test_unreachable_pixels_and_rays_are_nan_when_asked_for():
     camera = camera_with('plumb_bob', 2600.0, (-0.3, 0.02, 0.0001, 0.0))
     shown = camera.project([[0, 0, 5], [0, 0, -5], [0, 0, 0], [40, 0, 5]], strict=False)
     np.testing.assert_array_equal(np.isnan(shown), [[False] * 2] + [[True] * 2] * 3)
@@ -112,7 +108,7 @@ def test_unreachable_pixels_and_rays_are_nan_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize('wrong', [math.nan, math.inf, -math.inf])
-def test_numbers_that_are_not_finite_and_points_behind_are_refused(camera, wrong: float) -> None:
+def test_numbers_that_are_not_finite_and_points_behind_are_refused(camera, wrong):
     with pytest.raises(InputError, match='has no ray'):
         camera.undistort((wrong, 10.0))
     with pytest.raises(InputError, match='have no pixel'):
@@ -122,14 +118,14 @@ def test_numbers_that_are_not_finite_and_points_behind_are_refused(camera, wrong
             camera.project([(0.3, 0.0, 1.0), point])
 
 
-def test_wrong_shapes_are_refused(camera: Camera) -> None:
+def test_wrong_shapes_are_refused(camera):
     with pytest.raises(InputError, match=r'pixels have shape \(4, 3\), allowed: \(..., 2\)'):
         camera.undistort(np.zeros((4, 3)))
     with pytest.raises(InputError, match=r'points have shape \(2,\), allowed: \(..., 3\)'):
         camera.project((1.0, 2.0))
 
 
-def test_a_fisheye_may_see_sideways_in_the_corners_of_its_image() -> None:
+def test_a_fisheye_may_see_sideways_in_the_corners_of_its_image():
     camera = camera_with('equidistant', 700.0, (0.0,) * 4)
     with pytest.raises(InputError, match='has no ray'):
         camera.undistort((0.0, 0.0))
@@ -160,14 +156,14 @@ FOLDS = 'folds over within the image'
         ({'model': 'equidistant', 'distortion': (-0.8, 0.0, 0.0, 0.0)}, FOLDS),
     ],
 )
-def test_impossible_cameras_are_refused(changes: dict[str, Any], text: str) -> None:
+def test_impossible_cameras_are_refused(changes, text):
     camera = camera_with('plumb_bob', 2000.0, ())
     with pytest.raises(InputError, match=text):
         camera.replace(**changes)
 
 
 @pytest.mark.parametrize('factor', [0.25, 0.5, 1.0, 2.0])
-def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> None:
+def test_scaled_cameras_show_the_same_places(camera, factor):
     scaled = camera.scaled(factor)
     rays = camera.undistort(pixels_of(camera, 50))
     expected = (camera.distort(rays) + 0.5) * factor - 0.5
@@ -176,7 +172,7 @@ def test_scaled_cameras_show_the_same_places(camera: Camera, factor: float) -> N
 
 
 @pytest.mark.parametrize('factor', [0.0, math.nan, math.inf])
-def test_impossible_scales_are_refused(factor: float) -> None:
+def test_impossible_scales_are_refused(factor):
     with pytest.raises(InputError, match='factor = '):
         camera_with('plumb_bob', 4800.0, ()).scaled(factor)
 
@@ -212,14 +208,14 @@ projection_matrix:
 """
 
 
-def file_with(directory: Path, old: str = '', new: str = '') -> Path:
+def file_with(directory, old='', new=''):
     assert old in WRITTEN_BY_ROS
     path = directory / 'camera.yaml'
     path.write_text(WRITTEN_BY_ROS.replace(old, new, 1))
     return path
 
 
-def test_files_of_ros_are_read(tmp_path: Path) -> None:
+def test_files_of_ros_are_read(tmp_path):
     numbers = 640, 480, 438.783367, 437.302876, 305.593336, 243.738352
     lens = 'plumb_bob', (-0.361976, 0.11051, 0.001014, 0.000505, 0.0)
     assert read_camera(file_with(tmp_path)) == Camera('narrow_stereo', *numbers, *lens)
@@ -229,7 +225,7 @@ def test_files_of_ros_are_read(tmp_path: Path) -> None:
     assert read_camera(path) == Camera('14092', *numbers, *lens)
 
 
-def test_what_is_written_is_read_again_to_the_last_bit(camera: Camera, tmp_path: Path) -> None:
+def test_what_is_written_is_read_again_to_the_last_bit(camera, tmp_path):
     random = np.random.default_rng(4)
     exact = camera.replace(
         name='left: "the" camera #1', cx=camera.cx + random.normal(), fx=camera.fx + math.pi / 3e5
@@ -239,7 +235,7 @@ def test_what_is_written_is_read_again_to_the_last_bit(camera: Camera, tmp_path:
     assert read_camera(path) == exact
 
 
-def test_opencv_reads_the_same_numbers(tmp_path: Path) -> None:
+def test_opencv_reads_the_same_numbers(tmp_path):
     path = tmp_path / 'camera.yaml'
     write_camera(camera_with(*DISTORTIONS[2]), path)
     text = path.read_text()
@@ -266,13 +262,13 @@ def test_opencv_reads_the_same_numbers(tmp_path: Path) -> None:
         ('-0.361976', '-9.0', r'distortion_coefficients.data = .* folds over within the image'),
     ],
 )
-def test_errors_of_files_name_file_and_key(tmp_path: Path, old: str, new: str, text: str) -> None:
+def test_errors_of_files_name_file_and_key(tmp_path, old, new, text):
     path = file_with(tmp_path, old, new)
     with pytest.raises(InputError, match=text) as caught:
         read_camera(path)
     assert str(caught.value).startswith(str(path))
 
 
-def test_files_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_written_are_told(tmp_path):
     with pytest.raises(InputError, match='cannot be written'):
         write_camera(camera_with(*DISTORTIONS[0]), tmp_path / 'none' / 'camera.yaml')

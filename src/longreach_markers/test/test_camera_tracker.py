@@ -5,12 +5,10 @@ The scenes are rendered: where the markers are is known exactly. Wrong is an unf
 more than half a pixel from its own marker, of whatever cause.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 import cv2
 import numpy as np
@@ -44,16 +42,8 @@ class Stage:
     """Markers before the camera, and what tracks them."""
 
     def __init__(
-        self,
-        places: Sequence[Sequence[float]],
-        markers: Sequence[MarkerOnRig] | None = None,
-        *,
-        seed: int = 1,
-        clutter: int = 5,
-        noise: float = 2.5,
-        line_time: float = 0.0,
-        **parameters: float,
-    ) -> None:
+        self, places, markers=None, *, seed=1, clutter=5, noise=2.5, line_time=0.0, **parameters
+    ):
         self.places = np.array(places, dtype=float).reshape(-1, 3)
         if markers is None:
             markers = [
@@ -73,7 +63,7 @@ class Stage:
         self.seen: dict[str, Observation] = {}
         self.centers = np.zeros((0, 2))
 
-    def image(self, places: np.ndarray | None = None, hide: Sequence[int] = ()) -> np.ndarray:
+    def image(self, places=None, hide=()):
         places = self.places if places is None else places
         picture = self.simulator.image(places, np.zeros_like(places), 0.0, self.rng).copy()
         if hide:
@@ -81,18 +71,16 @@ class Stage:
         self.centers = self.simulator.centers(places)
         return picture
 
-    def start(self, places: np.ndarray | None = None) -> dict[str, Observation]:
+    def start(self, places=None):
         image = self.image(places)
         self.seen = self.stereo.start({'left': image}, {'left': 0.0})['left']
         return self.seen
 
-    def update(
-        self, time: float, places: np.ndarray | None = None, hide: Sequence[int] = ()
-    ) -> dict[str, Observation]:
+    def update(self, time, places=None, hide=()):
         self.seen = self.tracker.update(self.image(places, hide), time)
         return self.seen
 
-    def errors(self) -> np.ndarray:
+    def errors(self):
         return np.array(
             [
                 math.dist(self.seen[name].center, center)
@@ -100,19 +88,13 @@ class Stage:
             ]
         )
 
-    def center_at(self, time: float):
+    def center_at(self, time):
         return self.tracker.motion.center_at(self.tracker.tracks['a'], time)
 
-    def statuses(self) -> list[str]:
+    def statuses(self):
         return [self.seen[name].status for name in self.names]
 
-    def run(
-        self,
-        frames: Iterable[int],
-        motion: Motion | np.ndarray | None = None,
-        hidden: Callable[[int], Sequence[int]] = lambda _: (),
-        rate: float = RATE,
-    ) -> list[list[str]]:
+    def run(self, frames, motion=None, hidden=lambda _: (), rate=RATE):
         """Return statuses in images with numbers, in which no marker may be wrong unflagged."""
         found = []
         for k in frames:
@@ -122,12 +104,12 @@ class Stage:
             assert not wrong.any(), (k, self.seen)
         return found
 
-    def assert_found(self, largest: float = 0.03) -> None:
+    def assert_found(self, largest=0.03):
         assert self.statuses() == [TRACKED] * len(self.names)
         assert self.errors().max() < largest
 
 
-def row(count: int, step: float = 0.6) -> list[list[float]]:
+def row(count, step=0.6):
     return [[(k - (count - 1) / 2) * step, 0.0, 0.0] for k in range(count)]
 
 
@@ -305,7 +287,7 @@ def test_initialising_at_another_marker_that_fits_better_is_refused(ratio):
 # Motion
 
 
-def swinging(places: np.ndarray, amplitude: float, frequency: float) -> Motion:
+def swinging(places, amplitude, frequency):
     return lambda time: (
         places
         + np.array([1.0, 0.0, 0.4]) * (amplitude * math.sin(2.0 * math.pi * frequency * time))
@@ -447,7 +429,7 @@ def test_marker_that_looks_different_is_not_found_again():
 # Neighbours
 
 
-def neighbours(step: float = NEIGHBOUR) -> list[list[float]]:
+def neighbours(step=NEIGHBOUR):
     """Return three places in a triangle, as near to each other as rings may be."""
     return [[-step, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, step]]
 
@@ -584,7 +566,7 @@ def test_long_run_without_a_swap(seed, count):
     swing = np.array([rng.uniform(0.2, 1.0), 0.0, rng.uniform(0.1, 0.6)])
     phases, little = rng.uniform(0.0, 6.0, (3, 3)), np.array([1.0, 0.0, 0.8]) * 0.03
 
-    def motion(time: float) -> np.ndarray:
+    def motion(time):
         places = stage.places + swing * np.sin(together * time)
         return places + little * (np.sin(own * time + phases) - np.sin(phases))
 

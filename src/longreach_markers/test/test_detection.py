@@ -4,8 +4,6 @@ Markers in images drawn here: where they are found, what is refused and what is 
 A pixel is 4 x 4 rays through the camera's model onto the plane of the marker, then blurred.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path
@@ -43,7 +41,7 @@ def marker(
     ground=None,
     light=None,
     lid=None,
-) -> tuple[np.ndarray, np.ndarray]:
+):
     """
     An exact image (rows, columns) and the projected centre of the circle in it.
 
@@ -83,20 +81,20 @@ def marker(
     return image, camera.project(center)
 
 
-def near(center, shift=(2.0, -1.5)) -> np.ndarray:
+def near(center, shift=(2.0, -1.5)):
     return np.asarray(np.add(center, shift))
 
 
-def error(seen, center) -> float:
+def error(seen, center):
     assert seen.status == TRACKED, seen.reason
     return math.dist(seen.center, center)
 
 
-def is_right_or_flagged(seen, center, largest=0.1) -> bool:
+def is_right_or_flagged(seen, center, largest=0.1):
     return seen.status != TRACKED or error(seen, center) < largest
 
 
-def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
+def jpeg(image, quality):
     data = cv2.imencode('.jpg', image, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
     return cv2.imdecode(data, cv2.IMREAD_GRAYSCALE)
 

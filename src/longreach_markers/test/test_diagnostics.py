@@ -1,7 +1,5 @@
 """What a tracker node tells about its work."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,29 +15,29 @@ FRAME = 66_000_000  # [ns]
 
 
 class Work:
-    def __init__(self, topics=TOPICS) -> None:
+    def __init__(self, topics=TOPICS):
         self.topics = topics
         self.pairs = ImagePairs(tuple(topics), 0.02, 0.2)
         self.report = TrackingReport(self.pairs, topics, 0.02)
 
-    def images(self, count: int, *cameras: str) -> None:
+    def images(self, count, *cameras):
         for k in range(count):
             self.image(k * FRAME, *cameras)
 
-    def image(self, stamp: int, *cameras: str) -> None:
+    def image(self, stamp, *cameras):
         for camera in cameras or self.topics:
             self.report.add_image(camera, good=True)
             self.pairs.add(camera, stamp, np.zeros(1, np.uint8))
 
-    def found(self, seen=None, **statuses: str) -> None:
+    def found(self, seen=None, **statuses):
         estimates = {name: Estimate(name, status, '') for name, status in statuses.items()}
         self.report.add_frame(RigFrame(0.0, 0.0, seen or {}, estimates), 0.002)
 
-    def state(self, **options) -> tuple[bool, str]:
+    def state(self, **options):
         return self.report.state(**{'silent': False} | options)
 
 
-def test_all_is_well() -> None:
+def test_all_is_well():
     work = Work()
     work.images(10, 'left', 'right')
     work.found(tip=TRACKED)
@@ -53,7 +51,7 @@ def test_all_is_well() -> None:
     assert math.isnan(again['milliseconds_per_image'])  # type: ignore[arg-type]
 
 
-def test_markers_that_are_lost_and_bad_images_are_said() -> None:
+def test_markers_that_are_lost_and_bad_images_are_said():
     work = Work()
     work.report.add_image('right', good=False)
     work.found(tip=TRACKED, foot=TRACKED)
@@ -67,7 +65,7 @@ def test_markers_that_are_lost_and_bad_images_are_said() -> None:
     assert work.state() == (False, 'lost: tip')
 
 
-def test_a_camera_that_sees_no_marker_is_said() -> None:
+def test_a_camera_that_sees_no_marker_is_said():
     work = Work()
     for k in range(30):
         assert work.report.silent == ''
@@ -86,7 +84,7 @@ def test_a_camera_that_sees_no_marker_is_said() -> None:
     assert work.report.silent == ''
 
 
-def test_images_that_cannot_be_used_are_not_missing() -> None:
+def test_images_that_cannot_be_used_are_not_missing():
     work = Work()
     work.report.add_image('left', good=False)
     is_good, text = work.state()
@@ -97,7 +95,7 @@ def test_images_that_cannot_be_used_are_not_missing() -> None:
     assert work.report.unpaired.startswith('no usable images on /yard/left/image_raw, 12 sets')
 
 
-def test_stamps_that_stand_still_are_said() -> None:
+def test_stamps_that_stand_still_are_said():
     work = Work()
     work.images(1, 'left', 'right')
     work.found(tip=TRACKED)
@@ -109,7 +107,7 @@ def test_stamps_that_stand_still_are_said() -> None:
     assert work.report.unpaired.startswith('no usable images on /yard/left/image_raw')
 
 
-def test_images_far_from_those_before_are_said_as_long_as_they_come() -> None:
+def test_images_far_from_those_before_are_said_as_long_as_they_come():
     work = Work()
     for k in range(5):
         work.image(10_000_000_000 + k * FRAME)
@@ -131,7 +129,7 @@ def test_images_far_from_those_before_are_said_as_long_as_they_come() -> None:
     assert work.state() == (True, 'tracking')
 
 
-def test_images_that_came_but_were_not_tracked_are_no_tracking() -> None:
+def test_images_that_came_but_were_not_tracked_are_no_tracking():
     work = Work()
     work.images(2, 'left', 'right')
     work.found(tip=TRACKED)
@@ -143,7 +141,7 @@ def test_images_that_came_but_were_not_tracked_are_no_tracking() -> None:
     assert work.state() == (False, 'images wait for their partners')
 
 
-def test_silence_and_what_is_waited_for_are_said() -> None:
+def test_silence_and_what_is_waited_for_are_said():
     work = Work()
     silence = False, 'no images on /yard/left/image_raw, /yard/right/image_raw'
     assert work.state() == silence
@@ -154,7 +152,7 @@ def test_silence_and_what_is_waited_for_are_said() -> None:
     assert work.state(silent=True) == silence
 
 
-def test_images_without_partners_are_said_with_topics_counts_and_gap() -> None:
+def test_images_without_partners_are_said_with_topics_counts_and_gap():
     work = Work()
     for k in range(12):
         work.image(k * FRAME, 'left')
@@ -165,7 +163,7 @@ def test_images_without_partners_are_said_with_topics_counts_and_gap() -> None:
     assert 'stamps are +0.030000 s apart' in text
 
 
-def test_clocks_that_differ_are_no_missing_camera() -> None:
+def test_clocks_that_differ_are_no_missing_camera():
     work = Work()
     said = []
     for k in range(30):
@@ -176,7 +174,7 @@ def test_clocks_that_differ_are_no_missing_camera() -> None:
     assert said[-1]
 
 
-def test_a_third_camera_that_stops_is_said() -> None:
+def test_a_third_camera_that_stops_is_said():
     work = Work({**TOPICS, 'top': '/yard/top/image_raw'})
     for k in range(40):
         work.image(k * FRAME, *(TOPICS if k >= 5 else ()))

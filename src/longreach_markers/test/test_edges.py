@@ -1,7 +1,5 @@
 """Edge points: where they are, which way they point, and how the noise of an image is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,13 +18,13 @@ from longreach_markers.marker.edges import (
 WHOLE = (0, SIZE, 0, SIZE)
 
 
-def step(angle: float, distance: float, blur: float = 0.9, low=50.0, high=180.0) -> np.ndarray:
+def step(angle, distance, blur=0.9, low=50.0, high=180.0):
     """A straight edge: n . (p - middle) = distance, n from dark to bright."""
     away = math.cos(angle) * (U - 29.5) + math.sin(angle) * (V - 29.5) - distance
     return np.rint(low + (high - low) * ndtr(away / blur)).astype(np.uint8)
 
 
-def disc(u: float, v: float, radius: float, inner=0.0, bright=200.0) -> np.ndarray:
+def disc(u, v, radius, inner=0.0, bright=200.0):
     levels = (bright, 40.0, bright)
     return taken(draw((u, v), radius * np.eye(2), inner=inner, levels=levels), 0.0)
 

@@ -1,7 +1,5 @@
 """Ellipse hypotheses from exact edge points: which are found, how ranked, and what is inner."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -21,13 +19,13 @@ from longreach_markers.marker.ellipses import (
 ROUND = np.diag([15.0, 15.0])
 
 
-def shape(longer: float, shorter: float, angle: float) -> np.ndarray:
+def shape(longer, shorter, angle):
     """The symmetric matrix with these eigenvalues, the first one's vector at an angle."""
     major = np.array([math.cos(angle), math.sin(angle)])
     return shorter * np.eye(2) + (longer - shorter) * np.outer(major, major)
 
 
-def rim(u, v, A, polarity=1.0, chain=0, part=(0.0, 1.0), count=None) -> EdgePoints:
+def rim(u, v, A, polarity=1.0, chain=0, part=(0.0, 1.0), count=None):
     """Points of an ellipse, about one per pixel; part is that of its turn, from angle 0."""
     A = np.asarray(A, float)
     size = count or math.ceil(2.0 * math.pi * math.sqrt(np.linalg.det(A)) * (part[1] - part[0]))
@@ -39,14 +37,14 @@ def rim(u, v, A, polarity=1.0, chain=0, part=(0.0, 1.0), count=None) -> EdgePoin
     return EdgePoints(*x.T.copy(), *n.T.copy(), np.full(size, chain, np.int32), 1)
 
 
-def joined(*parts: EdgePoints) -> EdgePoints:
+def joined(*parts):
     columns = [
         np.concatenate(column) for column in zip(*(part[:-1] for part in parts), strict=True)
     ]
     return EdgePoints(*columns, chains=int(columns[-1].max()) + 1)
 
 
-def segment(start, end, chain: int, side=1.0) -> EdgePoints:
+def segment(start, end, chain, side=1.0):
     """Points of a straight edge, one per pixel, brighter to its right if side is 1."""
     a, b = np.array(start, float), np.array(end, float)
     length = math.dist(a, b)
@@ -57,7 +55,7 @@ def segment(start, end, chain: int, side=1.0) -> EdgePoints:
     return EdgePoints(*x.T.copy(), n[0] * ones, n[1] * ones, own, 1)
 
 
-def expect(u=100.0, v=80.0, radius=15.0, search=15.0, **more) -> Expectation:
+def expect(u=100.0, v=80.0, radius=15.0, search=15.0, **more):
     return Expectation(u, v, radius, search, **more)
 
 
@@ -200,7 +198,7 @@ def test_closed_ellipses_are_those_that_one_chain_closes():
 # --- sectors --------------------------------------------------------------------------------
 
 
-def marker(inner=0.0, polarity=1.0, A=ROUND) -> Hypothesis:
+def marker(inner=0.0, polarity=1.0, A=ROUND):
     return Hypothesis(
         100.0, 80.0, A[0, 0], A[0, 1], A[1, 1], polarity, 1.0, 0.0, inner, 1.0
     )  # fmt: skip

@@ -1,7 +1,5 @@
 """How the tracker begins by itself, and what it does about markers that it does not find."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -14,7 +12,6 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.rig import MarkerOnRig
 from longreach_markers.tracking.follower import Follower, size_error
-from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImageSet
 
 PLACES = np.array([[-0.9, 0.0, 0.2], [-0.2, 0.0, -0.3], [0.3, 0.0, 0.4], [0.9, 0.0, -0.1]])
@@ -30,13 +27,13 @@ STRANGER = MarkerOnRig('stranger', RADIUS)
 
 
 class Stage(Cameras):
-    def __init__(self, markers: tuple[MarkerOnRig, ...], more: tuple[MarkerOnRig, ...] = ()):
+    def __init__(self, markers, more=()):
         rig = dataclasses.replace(small_rig(), markers=markers)
         shown = dataclasses.replace(rig, markers=markers + more)
         super().__init__(shown, rig, clutter=0)
         self.follower, self.k = Follower(rig), 0
 
-    def update(self, places: np.ndarray, covered: int | None = None) -> RigFrame:
+    def update(self, places, covered=None):
         """Track the next pair of images, in which the right camera does not see one marker."""
         stamp = round(self.k * 1e9 / RATE)
         self.k += 1
@@ -46,13 +43,13 @@ class Stage(Cameras):
             images['right'][v - 20 : v + 20, u - 20 : u + 20] = 90
         return self.follower.update(ImageSet(dict.fromkeys(images, stamp), images, late=False))
 
-    def until(self, places: np.ndarray, seconds: float) -> RigFrame:
+    def until(self, places, seconds):
         for _ in range(round(seconds * RATE)):
             frame = self.update(places)
         return frame
 
 
-def test_a_camera_without_images_yet_ends_nothing() -> None:
+def test_a_camera_without_images_yet_ends_nothing():
     """One marker with a position, which the other camera does not see for some seconds."""
     rig = small_rig()
     follower = Follower(dataclasses.replace(rig, markers=rig.markers[:1]))
@@ -62,13 +59,13 @@ def test_a_camera_without_images_yet_ends_nothing() -> None:
     assert frame.estimates[rig.markers[0].name].status == LOST
 
 
-def hidden(places: np.ndarray, *rows: int) -> np.ndarray:
+def hidden(places, *rows):
     places = places.copy()
     places[list(rows), 0] = math.nan
     return places
 
 
-def assert_tracked(frame: RigFrame, **places: np.ndarray) -> None:
+def assert_tracked(frame, **places):
     for name, one in frame.estimates.items():
         if name not in places:
             assert one.status == LOST, name
@@ -77,7 +74,7 @@ def assert_tracked(frame: RigFrame, **places: np.ndarray) -> None:
         assert np.abs(one.in_plane.position - places[name]).max() < 1e-3
 
 
-def test_a_disc_does_not_keep_rings_from_being_found() -> None:
+def test_a_disc_does_not_keep_rings_from_being_found():
     stage = Stage(MARKERS)
     frame = stage.update(PLACES)
     assert_tracked(frame, one=PLACES[0], two=PLACES[1], thin=PLACES[3])
@@ -89,7 +86,7 @@ def test_a_disc_does_not_keep_rings_from_being_found() -> None:
     assert 'disc' in stage.follower.problem
 
 
-def test_what_was_initialised_is_no_problem_any_more() -> None:
+def test_what_was_initialised_is_no_problem_any_more():
     stage = Stage(MARKERS)
     stage.until(PLACES, 0.5)
     for side, tracker in stage.follower.tracker.trackers.items():
@@ -100,7 +97,7 @@ def test_what_was_initialised_is_no_problem_any_more() -> None:
     assert stage.follower.problem == ''
 
 
-def test_kinds_that_are_missing_are_looked_for_again() -> None:
+def test_kinds_that_are_missing_are_looked_for_again():
     stage = Stage(MARKERS)
     frame = stage.until(hidden(PLACES, 1), 0.5)
     assert_tracked(frame, thin=PLACES[3])
@@ -110,7 +107,7 @@ def test_kinds_that_are_missing_are_looked_for_again() -> None:
     assert 'one' not in stage.follower.problem
 
 
-def test_searches_become_rare_while_others_are_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_become_rare_while_others_are_tracked(monkeypatch):
     stage = Stage(MARKERS)
     searched = []
     search = stage.follower.tracker.search
@@ -124,7 +121,7 @@ def test_searches_become_rare_while_others_are_tracked(monkeypatch: pytest.Monke
     assert np.diff([0.0, *searched]) == pytest.approx([1.1, 2.1, 4.1], abs=0.11)
 
 
-def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch):
     stage = Stage(MARKERS)
     stage.until(hidden(PLACES, 1), 0.5)
 
@@ -137,25 +134,25 @@ def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch: pytest.Mon
     assert_tracked(frame, thin=PLACES[3])
 
 
-def test_images_of_half_size_ask_for_half_the_scale() -> None:
+def test_images_of_half_size_ask_for_half_the_scale():
     told = size_error(np.zeros((120, 160), np.uint8), CAMERA, 'left', scale=0.25)
     assert 'if images were resized, set scale to 0.125, otherwise calibrate' in told
 
 
-def test_a_ring_too_many_spoils_its_own_kind_only() -> None:
+def test_a_ring_too_many_spoils_its_own_kind_only():
     stage = Stage(MARKERS, (STRANGER,))
     frame = stage.update(np.vstack([PLACES, [0.4, 0.0, -0.6]]))
     assert_tracked(frame, thin=PLACES[3])
     assert '3 markers found instead of 2: one, two' in stage.follower.problem
 
 
-def test_a_ring_that_one_camera_sees_does_not_count() -> None:
+def test_a_ring_that_one_camera_sees_does_not_count():
     stage = Stage(MARKERS, (STRANGER,))
     frame = stage.update(np.vstack([PLACES, [0.4, 0.0, -0.6]]), covered=4)
     assert_tracked(frame, one=PLACES[0], two=PLACES[1], thin=PLACES[3])
 
 
-def elsewhere(*kept: int) -> tuple[MarkerOnRig, ...]:
+def elsewhere(*kept):
     """Return rings with positions that are those of the places only for some."""
     markers = [MARKERS[0], MARKERS[1], MARKERS[3]]
     places = [PLACES[0], PLACES[1], PLACES[3]]
@@ -165,7 +162,7 @@ def elsewhere(*kept: int) -> tuple[MarkerOnRig, ...]:
     )
 
 
-def test_where_nothing_is_at_its_position_single_kinds_are_searched() -> None:
+def test_where_nothing_is_at_its_position_single_kinds_are_searched():
     stage = Stage(elsewhere())
     places = PLACES[[0, 1, 3]]
     assert_tracked(stage.until(places, 1.0))
@@ -173,6 +170,6 @@ def test_where_nothing_is_at_its_position_single_kinds_are_searched() -> None:
     assert_tracked(stage.until(places, 0.5), thin=PLACES[3])
 
 
-def test_where_a_marker_is_in_sight_the_others_are_awaited_at_their_positions() -> None:
+def test_where_a_marker_is_in_sight_the_others_are_awaited_at_their_positions():
     stage = Stage(elsewhere(0))
     assert_tracked(stage.until(PLACES[[0, 1, 3]], 2.5), one=PLACES[0])

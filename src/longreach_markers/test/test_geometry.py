@@ -1,10 +1,6 @@
 """Poses, planes, rays: exact, and with covariances that Monte Carlo confirms."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
-from longreach_markers.camera.model import Camera
 
 SAMPLES = 1200
 
@@ -21,7 +16,7 @@ SAMPLES = 1200
 # Poses
 
 
-def test_a_camera_that_looks_at_a_point() -> None:
+def test_a_camera_that_looks_at_a_point():
     camera, pose = CAMERAS[0], Pose.from_look_at((3.0, -20.0, 2.0), (10.0, 1.0, 6.0))
     np.testing.assert_allclose(pixel_of(camera, pose, (10.0, 1.0, 6.0)), (1231.0, 1019.0))
     u, v = pixel_of(camera, pose, np.array([10.0, 1.0, 6.1]))
@@ -32,7 +27,7 @@ def test_a_camera_that_looks_at_a_point() -> None:
     assert np.linalg.det(pose.rotation) == pytest.approx(1.0)
 
 
-def quaternions() -> list[np.ndarray]:
+def quaternions():
     random = np.random.default_rng(8)
     half_turns = [np.append(axis, 0.0) for axis in np.eye(3)]
     diagonal = np.array([1.0, -1.0, 1.0, 0.0]) / math.sqrt(3.0)
@@ -42,7 +37,7 @@ def quaternions() -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize('quaternion', quaternions())
-def test_quaternions_are_scipys(quaternion: np.ndarray) -> None:
+def test_quaternions_are_scipys(quaternion):
     pose = Pose.from_quaternion(quaternion, (1.0, 2.0, 3.0))
     matrix = Rotation.from_quat(quaternion).as_matrix()
     np.testing.assert_allclose(pose.rotation, matrix, rtol=0.0, atol=1e-14)
@@ -57,7 +52,7 @@ def test_quaternions_are_scipys(quaternion: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize('seed', range(8))
-def test_axes_of_a_plane_are_right_handed(seed: int) -> None:
+def test_axes_of_a_plane_are_right_handed(seed):
     normal = np.random.default_rng(seed).normal(size=3)
     plane = Plane(normal / np.linalg.norm(normal), 1.5)
     frame = np.vstack([plane.axes, plane.normal])
@@ -68,7 +63,7 @@ def test_axes_of_a_plane_are_right_handed(seed: int) -> None:
 
 @pytest.mark.parametrize('count', [3, 4, 5, 20])
 @pytest.mark.parametrize('seed', range(3))
-def test_exact_points_give_their_plane(count: int, seed: int) -> None:
+def test_exact_points_give_their_plane(count, seed):
     plane = random_rig(seed)[1]
     inside = np.random.default_rng(seed).uniform(-8.0, 8.0, (count, 2))
     fit = fit_plane(plane.centroid + inside @ plane.axes, 0.01)
@@ -88,7 +83,7 @@ def test_exact_points_give_their_plane(count: int, seed: int) -> None:
         ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0)),
     ],
 )
-def test_sign_of_a_fitted_normal_follows_its_rule(direction: Any, expected: Any) -> None:
+def test_sign_of_a_fitted_normal_follows_its_rule(direction, expected):
     normal = np.array(direction) / np.linalg.norm(direction)
     given = Plane(normal, 3.0)
     places = np.array([[4, 0], [0, 3], [-4, 1], [-1, -3.0]])
@@ -100,7 +95,7 @@ def test_sign_of_a_fitted_normal_follows_its_rule(direction: Any, expected: Any)
 
 
 @pytest.mark.parametrize('count', [3, 5, 12])
-def test_covariance_of_a_fitted_plane_is_what_monte_carlo_finds(count: int) -> None:
+def test_covariance_of_a_fitted_plane_is_what_monte_carlo_finds(count):
     random = np.random.default_rng(count)
     truth = random_rig(count)[1]
     deviation = 0.01
@@ -121,7 +116,7 @@ def test_covariance_of_a_fitted_plane_is_what_monte_carlo_finds(count: int) -> N
 
 @pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
 @pytest.mark.parametrize('seed', range(5))
-def test_a_ray_runs_through_what_its_pixel_shows(camera: Camera, seed: int) -> None:
+def test_a_ray_runs_through_what_its_pixel_shows(camera, seed):
     (pose, _), plane, point = random_rig(seed)
     origin, direction = pixel_ray(camera, pose, pixel_of(camera, pose, point))
     np.testing.assert_array_equal(origin, pose.translation)
@@ -131,7 +126,7 @@ def test_a_ray_runs_through_what_its_pixel_shows(camera: Camera, seed: int) -> N
 
 
 @pytest.mark.parametrize('seed', range(3))
-def test_rays_are_those_of_the_paper(seed: int) -> None:
+def test_rays_are_those_of_the_paper(seed):
     camera, pose = CAMERAS[0], random_rig(seed)[0][0]
     u, v = 431.7, 1820.2
     # Its camera frame is the optical one, turned by half a turn about z.
@@ -149,7 +144,7 @@ def test_rays_are_those_of_the_paper(seed: int) -> None:
 # What is refused
 
 
-def meet(origin, direction) -> np.ndarray:
+def meet(origin, direction):
     return intersect(origin, direction, Plane(np.array([0.0, 1.0, 0.0]), 2.0))
 
 
@@ -198,6 +193,6 @@ CORNER = [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
         (meet, ((0.0, -5.0, math.nan), FLAT), 'origin = .*finite'),
     ],
 )
-def test_what_cannot_be_is_refused(function: Callable, values: tuple, text: str) -> None:
+def test_what_cannot_be_is_refused(function, values, text):
     with pytest.raises(InputError, match=text):
         function(*values)

@@ -1,37 +1,32 @@
 """Images of two cameras in time: what belongs together, whatever the order in which it comes."""
 
-from __future__ import annotations
-
 import math
 import random
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.tracking import image_sets
-from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
+from longreach_markers.tracking.image_sets import ImagePairs
 
 MS = 1_000_000  # [ns]
 CAMERAS = ('left', 'right')
 
 
-def pairs(
-    tolerance: float = 0.02, timeout: float = 0.5, cameras: tuple[str, ...] = CAMERAS
-) -> ImagePairs:
+def pairs(tolerance=0.02, timeout=0.5, cameras=CAMERAS):
     return ImagePairs(cameras, tolerance, timeout)
 
 
-def both_at(times: Iterable[int]) -> list[tuple[str, int]]:
+def both_at(times):
     return [(camera, at) for at in times for camera in CAMERAS]
 
 
-def image_of(text: str) -> np.ndarray:
+def image_of(text):
     return np.frombuffer(text.encode(), np.uint8)
 
 
-def feed(pairs: ImagePairs, images: Iterable[tuple[str, int]]) -> list[ImageSet]:
+def feed(pairs, images):
     """Add images (camera, stamp [ms]); each has the bytes of a text that says which one it is."""
     return [
         ready
@@ -40,7 +35,7 @@ def feed(pairs: ImagePairs, images: Iterable[tuple[str, int]]) -> list[ImageSet]
     ]
 
 
-def by_camera(sets: Sequence[ImageSet]) -> list[dict[str, int]]:
+def by_camera(sets):
     found = [{name: at // MS for name, at in ready.stamps.items()} for ready in sets]
     for ready, row in zip(sets, found, strict=True):
         named = {name: image.tobytes().decode() for name, image in ready.images.items()}
@@ -48,11 +43,11 @@ def by_camera(sets: Sequence[ImageSet]) -> list[dict[str, int]]:
     return found
 
 
-def stamps(sets: Sequence[ImageSet]) -> list[tuple[int | None, int | None]]:
+def stamps(sets):
     return [(row.get('left'), row.get('right')) for row in by_camera(sets)]
 
 
-def test_equal_stamps_are_a_pair_at_once() -> None:
+def test_equal_stamps_are_a_pair_at_once():
     made = pairs(tolerance=0.0)
     assert not feed(made, [('right', 0)])
     (first,) = feed(made, [('left', 0)])
@@ -64,7 +59,7 @@ def test_equal_stamps_are_a_pair_at_once() -> None:
 
 
 @pytest.mark.parametrize('offset', [-33, -20, -7, 7, 20, 33])
-def test_cameras_that_are_not_synchronous_pair_with_the_nearest(offset: int) -> None:
+def test_cameras_that_are_not_synchronous_pair_with_the_nearest(offset):
     made = pairs(tolerance=0.05)
     images = [
         (name, at + offset * (name == 'right')) for name, at in both_at(range(100, 1420, 66))
@@ -77,7 +72,7 @@ def test_cameras_that_are_not_synchronous_pair_with_the_nearest(offset: int) -> 
     assert len(away) >= 19
 
 
-def test_beyond_the_tolerance_nothing_pairs_and_the_gap_is_told() -> None:
+def test_beyond_the_tolerance_nothing_pairs_and_the_gap_is_told():
     made = pairs(tolerance=0.01)
     images = [(name, at + 30 * (name == 'right')) for name, at in both_at(range(0, 660, 66))]
     found = feed(made, images)
@@ -87,7 +82,7 @@ def test_beyond_the_tolerance_nothing_pairs_and_the_gap_is_told() -> None:
     assert made.nearest_gap == pytest.approx(0.03)
 
 
-def test_the_neighbour_of_a_dropped_image_is_not_taken_for_it() -> None:
+def test_the_neighbour_of_a_dropped_image_is_not_taken_for_it():
     # At 30 Hz the neighbour is within the tolerance.
     made = pairs(tolerance=0.05)
     images = both_at(range(0, 330, 33))
@@ -97,7 +92,7 @@ def test_the_neighbour_of_a_dropped_image_is_not_taken_for_it() -> None:
     assert made.counts('dropped') == {'left': 0, 'right': 1}
 
 
-def test_images_whose_stamps_jitter_are_not_lost() -> None:
+def test_images_whose_stamps_jitter_are_not_lost():
     made = pairs()
     rng = random.Random(1)
     feed(made, [('left', 67 * k + rng.randint(-8, 8)) for k in range(300)])
@@ -106,7 +101,7 @@ def test_images_whose_stamps_jitter_are_not_lost() -> None:
     assert made.counts('dropped') == {'left': 0, 'right': 3}
 
 
-def test_a_camera_that_is_missing_is_waited_for_once() -> None:
+def test_a_camera_that_is_missing_is_waited_for_once():
     made = pairs(timeout=0.3)
     found = feed(made, [('left', 66 * k) for k in range(6)])
     # 330 ms are more than the timeout; from then on none waits.
@@ -125,7 +120,7 @@ def test_a_camera_that_is_missing_is_waited_for_once() -> None:
     assert note.startswith('1 images of right come after later ones of other cameras: they are tr')
 
 
-def test_images_out_of_order_are_left_out() -> None:
+def test_images_out_of_order_are_left_out():
     made = pairs()
     assert stamps(feed(made, [('left', 66), ('left', 66), ('left', 33), ('right', 66)])) == [
         (66, 66)
@@ -133,7 +128,7 @@ def test_images_out_of_order_are_left_out() -> None:
     assert made.counts('disordered') == {'left': 2, 'right': 0}
 
 
-def test_time_that_goes_back_begins_anew() -> None:
+def test_time_that_goes_back_begins_anew():
     made = pairs()
     feed(made, [('left', 9000), ('right', 9000), ('left', 9066)])
     # Three images make it certain.
@@ -147,7 +142,7 @@ def test_time_that_goes_back_begins_anew() -> None:
 
 @pytest.mark.parametrize('wrong', [0, 7000, 15_000, 10**9])
 @pytest.mark.parametrize('camera', CAMERAS)
-def test_one_wrong_stamp_costs_one_image(camera: str, wrong: int) -> None:
+def test_one_wrong_stamp_costs_one_image(camera, wrong):
     made = pairs()
     times = range(10_000, 10_000 + 66 * 12, 66)
     images = both_at(times)
@@ -165,7 +160,7 @@ def test_one_wrong_stamp_costs_one_image(camera: str, wrong: int) -> None:
 
 @pytest.mark.parametrize('cameras', [CAMERAS, ('left', 'right', 'top', 'low')])
 @pytest.mark.parametrize('wrong', [0, 15_000])
-def test_a_set_with_wrong_stamps_is_left_out(wrong: int, cameras: tuple[str, ...]) -> None:
+def test_a_set_with_wrong_stamps_is_left_out(wrong, cameras):
     made = pairs(cameras=cameras)
     times = [10_000 + 66 * k for k in range(8)]
     images = [(name, at) for at in (*times[:4], wrong, *times[5:]) for name in cameras]
@@ -175,7 +170,7 @@ def test_a_set_with_wrong_stamps_is_left_out(wrong: int, cameras: tuple[str, ...
     assert made.counts('misdated') == dict.fromkeys(cameras, 1)
 
 
-def test_wrong_stamps_at_the_start_are_recovered_from() -> None:
+def test_wrong_stamps_at_the_start_are_recovered_from():
     later = [10**9 + 66 * k for k in range(5)]
     for first, restarts in ((0, 0), (2 * 10**9, 1)):
         made = pairs()
@@ -188,7 +183,7 @@ def test_wrong_stamps_at_the_start_are_recovered_from() -> None:
     assert stamps(found)[-5:] == [(at, at) for at in later]
 
 
-def test_a_jump_of_the_clock_is_no_loss_of_images() -> None:
+def test_a_jump_of_the_clock_is_no_loss_of_images():
     made = pairs()
     far = 2_147_480_000_000
     starts = [(0, 12), (far, 8), (66 * 20, 12)]
@@ -207,14 +202,14 @@ def test_a_jump_of_the_clock_is_no_loss_of_images() -> None:
 
 
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 9])
-def test_images_of_a_slow_camera_are_all_given_out(count: int) -> None:
+def test_images_of_a_slow_camera_are_all_given_out(count):
     made = pairs()
     times = [5000 * k for k in range(count)]
     found = [*feed(made, both_at(times)), *made.finish()]
     assert stamps(found) == [(at, at) for at in times]
 
 
-def test_a_camera_whose_clock_is_set_goes_on() -> None:
+def test_a_camera_whose_clock_is_set_goes_on():
     made = pairs()
     images = both_at(range(0, 330, 66))
     images += [
@@ -225,7 +220,7 @@ def test_a_camera_whose_clock_is_set_goes_on() -> None:
         assert sum(name in ready.stamps for ready in found) == 20
 
 
-def interleaved(rng: random.Random, streams: dict[str, list[int]]) -> list[tuple[str, int]]:
+def interleaved(rng, streams):
     """Return images in an order in which no camera is ahead by more than 300 ms."""
     rest = {name: list(stream) for name, stream in streams.items()}
     images = []
@@ -246,16 +241,16 @@ def interleaved(rng: random.Random, streams: dict[str, list[int]]) -> list[tuple
         ((CAMERAS, 0.1, math.nan), 'timeout = nan s'),
     ],
 )
-def test_what_cannot_be_is_refused(arguments: tuple, match: str) -> None:
+def test_what_cannot_be_is_refused(arguments, match):
     with pytest.raises(InputError, match=match):
         ImagePairs(*arguments)
 
 
-def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch) -> None:
+def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch):
     monkeypatch.setattr(image_sets, 'ROOM', 1000)
     pairs = ImagePairs(('left', 'right'), 0.02, 5.0)
 
-    def image(k: int) -> np.ndarray:
+    def image(k):
         return np.full(100, k, np.uint8)
 
     most = given = 0
@@ -273,7 +268,7 @@ def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch) -> No
 
 
 @pytest.mark.parametrize('camera', CAMERAS)
-def test_copies_of_an_image_are_counted_and_not_used(camera: str) -> None:
+def test_copies_of_an_image_are_counted_and_not_used(camera):
     made = ImagePairs(CAMERAS, 0.0, 0.5)
     rng, found = np.random.default_rng(1), []
     shown = {name: rng.integers(0, 255, (40, 30)) for name in CAMERAS}
@@ -300,7 +295,7 @@ def test_copies_of_an_image_are_counted_and_not_used(camera: str) -> None:
 THREE = ('left', 'right', 'top')
 
 
-def test_a_set_has_the_images_of_all_cameras() -> None:
+def test_a_set_has_the_images_of_all_cameras():
     made = pairs(0.0, cameras=THREE)
     assert not feed(made, [('top', 0), ('left', 0)])
     (first,) = feed(made, [('right', 0)])
@@ -315,7 +310,7 @@ def test_a_set_has_the_images_of_all_cameras() -> None:
     assert made.paired == 5
 
 
-def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
+def test_of_three_cameras_one_may_drop_an_image_or_die():
     made = pairs(cameras=THREE)
     images = [(name, 66 * k) for k in range(40) for name in THREE]
     images = [one for one in images if one != ('right', 132) and (one[0] != 'top' or one[1] < 330)]
@@ -333,7 +328,7 @@ def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
 
 @pytest.mark.parametrize('cameras', [CAMERAS, THREE])
 @pytest.mark.parametrize('seed', range(12))
-def test_the_order_of_arrival_does_not_matter(seed: int, cameras: tuple[str, ...]) -> None:
+def test_the_order_of_arrival_does_not_matter(seed, cameras):
     rng = random.Random(seed)
     streams = {
         name: [66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1]

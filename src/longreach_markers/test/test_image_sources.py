@@ -1,12 +1,8 @@
 """Sources of images: folders, patterns, videos, cameras, and what each of them may be up to."""
 
-from __future__ import annotations
-
 import re
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -19,10 +15,9 @@ from longreach_markers.io import stored_images
 from longreach_markers.io.camera_images import CaptureOptions
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import pictures_of
-from longreach_markers.io.source_base import ImageSource
 
 
-def varying(path: Path) -> tuple[Path, list[int]]:
+def varying(path):
     """Write a video of 30 frames, of 30 Hz at first and of 10 Hz later; return its times [ms]."""
     times = [33 * k for k in range(11)] + [330 + 100 * k for k in range(1, 20)]
     pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(30)]
@@ -32,7 +27,7 @@ def varying(path: Path) -> tuple[Path, list[int]]:
 HEIGHT, WIDTH = 24, 32
 
 
-def image(number: int, color: bool = False) -> np.ndarray:
+def image(number, color=False):
     """A picture that tells its number by the grey of its middle."""
     shape = (HEIGHT, WIDTH, 3) if color else (HEIGHT, WIDTH)
     picture = np.zeros(shape, np.uint8)
@@ -40,19 +35,19 @@ def image(number: int, color: bool = False) -> np.ndarray:
     return picture
 
 
-def write(path: Path, picture: np.ndarray) -> Path:
+def write(path, picture):
     assert cv2.imwrite(str(path), picture)
     return path
 
 
-def middles(source: Any, seen: list[int] | None = None) -> list[int]:
+def middles(source, seen=None):
     seen = [] if seen is None else seen
     for frame in source:
         seen.append(int(frame.image[HEIGHT // 2, WIDTH // 2]))
     return seen
 
 
-def video(path: Path, count: int, rate: float = 10.0, codec: str = 'FFV1') -> Path:
+def video(path, count, rate=10.0, codec='FFV1'):
     """A video without loss, grey k in the middle of frame k, and noise around it."""
     frames = np.random.default_rng(2).integers(0, 256, (count, HEIGHT, WIDTH, 3), np.uint8)
     frames[:, 4:-4, 4:-4] = np.arange(count)[:, None, None, None]
@@ -62,12 +57,12 @@ def video(path: Path, count: int, rate: float = 10.0, codec: str = 'FFV1') -> Pa
 # --- pictures --------------------------------------------------------------------------------
 
 
-def test_one_picture_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_picture_is_read_ahead(tmp_path, monkeypatch):
     for number in range(4):
         write(tmp_path / f'{number}.png', image(number))
-    names: list[str] = []
+    names = []
 
-    def noted(path: Path) -> np.ndarray:
+    def noted(path):
         names.append(path.name)
         return stored_picture(path)
 
@@ -83,7 +78,7 @@ def test_one_picture_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert names == ['0.png', '1.png']
 
 
-def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:
+def test_a_folder_in_the_order_of_people(tmp_path):
     for number in (10, 9, 100, 1):
         write(tmp_path / f'left{number}.png', image(number))
     with open_source(str(tmp_path)) as source:
@@ -92,7 +87,7 @@ def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:
     assert (source.count, source.live, source.frame_rate) == (4, False, 0.0)
 
 
-def test_patterns(tmp_path: Path) -> None:
+def test_patterns(tmp_path):
     for number in (3, 4, 6, 11):
         write(tmp_path / f'a{number:04d}.png', image(number))
         write(tmp_path / f'c{2 * number}.png', image(number))
@@ -140,14 +135,14 @@ def test_patterns(tmp_path: Path) -> None:
         (['0001.png', '0002.png'], [None, None]),
     ],
 )
-def test_times_in_names(tmp_path: Path, names: list[str], stamps: list[int]) -> None:
+def test_times_in_names(tmp_path, names, stamps):
     for number, name in enumerate(names):
         write(tmp_path / name, image(number))
     assert [frame.stamp for frame in open_source(tmp_path)] == stamps
     assert middles(open_source(tmp_path)) == list(range(len(names)))
 
 
-def test_grey_and_colour_of_a_picture(tmp_path: Path) -> None:
+def test_grey_and_colour_of_a_picture(tmp_path):
     bgr = np.full((HEIGHT, WIDTH, 3), (10, 200, 100), np.uint8)
     write(tmp_path / '1.tif', bgr.astype(np.uint16) * 257)
     (frame,) = open_source(tmp_path, color=True)
@@ -157,7 +152,7 @@ def test_grey_and_colour_of_a_picture(tmp_path: Path) -> None:
     assert abs(int(frame.image[0, 0]) - (0.114 * 10 + 0.587 * 200 + 0.299 * 100)) < 1.0
 
 
-def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
+def test_pictures_of_twelve_bits(tmp_path):
     write(tmp_path / '1.png', np.full((HEIGHT, WIDTH), 4095, np.uint16))
     # Found from the values, and said.
     source = open_source(tmp_path)
@@ -169,7 +164,7 @@ def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
     assert source.notes == []
 
 
-def numbered(folder: Path, **numbers: Iterable[int]) -> dict[str, ImageSource]:
+def numbered(folder, **numbers):
     """Write pictures with numbers in folders; return the sources."""
     for side, own in numbers.items():
         (folder / side).mkdir()
@@ -193,9 +188,9 @@ def numbered(folder: Path, **numbers: Iterable[int]) -> dict[str, ImageSource]:
         ((0, 1, 2, 3, 4), (3,), {(3, 3)}),
     ],
 )
-def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs) -> None:
+def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs):
     sources = numbered(tmp_path, left=left, right=right)
-    at: dict[int, dict[str, int]] = {}
+    at = {}
     for one in pictures_of(sources, 10.0):
         at.setdefault(one.stamp, {})[one.camera] = int(Path(one.name).stem[-4:])
     assert {(one['left'], one['right']) for one in at.values() if len(one) == 2} == pairs
@@ -203,9 +198,9 @@ def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs) -> 
         assert ('hardly overlap' in str(source.notes)) == (left[-1] < right[0])
 
 
-def test_the_rate_is_that_of_the_smallest_step(tmp_path: Path) -> None:
+def test_the_rate_is_that_of_the_smallest_step(tmp_path):
     sources = numbered(tmp_path, left=range(10, 60, 10), right=range(15, 60, 20))
-    stamps: dict[str, list[float]] = {'left': [], 'right': []}
+    stamps = {'left': [], 'right': []}
     for one in pictures_of(sources, 10.0):
         stamps[one.camera].append(one.stamp / 1e9)
     assert stamps == {'left': [0.0, 0.1, 0.2, 0.3, 0.4], 'right': [0.05, 0.25, 0.45]}
@@ -224,9 +219,7 @@ def test_the_rate_is_that_of_the_smallest_step(tmp_path: Path) -> None:
         (['a_1', 'b_2'], [0, 1], True),
     ],
 )
-def test_numbers_in_names(
-    tmp_path: Path, names: list[str], numbers: list[int], is_noted: bool
-) -> None:
+def test_numbers_in_names(tmp_path, names, numbers, is_noted):
     for name in names:
         write(tmp_path / f'{name}.png', image(1))
     source = open_source(tmp_path)
@@ -234,7 +227,7 @@ def test_numbers_in_names(
     assert ['neither times nor one number' in note for note in source.notes] == [True] * is_noted
 
 
-def test_pictures_are_not_turned(tmp_path: Path) -> None:
+def test_pictures_are_not_turned(tmp_path):
     # A JPEG that asks its viewer for a quarter of a turn: orientation 6 in an EXIF segment.
     plain = cv2.imencode('.jpg', image(200))[1].tobytes()
     tiff = b'MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00'
@@ -250,7 +243,7 @@ def test_pictures_are_not_turned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('kind', ['png', 'jpg', 'bmp', 'tif', 'pgm', 'webp'])
 @pytest.mark.parametrize('part', [0.98, 0.03, 0.0])
-def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: float) -> None:
+def test_a_picture_that_is_cut_off_is_named(tmp_path, kind, part):
     noise = np.random.default_rng(1).integers(0, 255, (HEIGHT, WIDTH), np.uint8, endpoint=True)
     first, cut, last = (write(tmp_path / f'{k}.{kind}', noise) for k in (1, 2, 3))
     whole = first.read_bytes()
@@ -266,7 +259,7 @@ def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: flo
         list(open_source(tmp_path))
 
 
-def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path: Path) -> None:
+def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path):
     # The thumbnail has an end of its own, which is not that of the picture.
     small = cv2.imencode('.jpg', image(7)[:8, :8])[1].tobytes()
     whole = cv2.imencode('.jpg', image(200), [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])[1].tobytes()
@@ -319,7 +312,7 @@ def test_pictures_that_are_no_source(tmp_path, names, second, text):
         ('77', 'camera 77: there is no /dev/video77'),
     ],
 )
-def test_what_is_not_there(tmp_path: Path, spec: str | int, text: str) -> None:
+def test_what_is_not_there(tmp_path, spec, text):
     (tmp_path / 'text.avi').write_text('no video')
     with pytest.raises(InputError, match=text):
         open_source(spec.format(tmp_path) if isinstance(spec, str) else spec)
@@ -329,7 +322,7 @@ def test_what_is_not_there(tmp_path: Path, spec: str | int, text: str) -> None:
 
 
 @pytest.mark.parametrize('name', ['a.avi', 'a.mkv', '12:30.avi'])
-def test_a_video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_video(tmp_path, monkeypatch, name):
     video(tmp_path / name, 12)
     monkeypatch.chdir(tmp_path)
     with open_source(name) as source:
@@ -340,9 +333,7 @@ def test_a_video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> 
 
 @pytest.mark.parametrize('name', ['a.mkv', 'a.avi', 'a.mp4'])
 @pytest.mark.parametrize('rate', [15.0, 29.97, 60.0])
-def test_a_container_that_rounds_times_gives_the_same(
-    tmp_path: Path, name: str, rate: float
-) -> None:
+def test_a_container_that_rounds_times_gives_the_same(tmp_path, name, rate):
     codec = 'mp4v' if name.endswith('mp4') else 'FFV1'
     with open_source(video(tmp_path / name, 40, rate, codec)) as source:
         stamps = np.array([frame.stamp for frame in source])
@@ -353,24 +344,24 @@ def test_a_container_that_rounds_times_gives_the_same(
 class FakeVideo:
     """A video whose container tells given times [ms] and a rate [Hz]."""
 
-    def __init__(self, times: list[float], rate: float) -> None:
+    def __init__(self, times, rate):
         self.times, self.rate, self.next = times, rate, 0
 
-    def get(self, key: int) -> float:
+    def get(self, key):
         return {
             cv2.CAP_PROP_FPS: self.rate,
             cv2.CAP_PROP_POS_MSEC: self.times[max(self.next - 1, 0)],
         }.get(key, 0.0)
 
-    def set(self, *_: object) -> bool:
+    def set(self, *_):
         return True
 
-    def read(self) -> tuple[bool, np.ndarray | None]:
+    def read(self):
         self.next += 1
         known = self.next <= len(self.times)
         return known, image(self.next, color=True) if known else None
 
-    def release(self) -> None:
+    def release(self):
         pass
 
 
@@ -392,9 +383,7 @@ class FakeVideo:
         (25.0, [0, 0, 0, 0], [0, 40e6, 80e6, 120e6]),
     ],
 )
-def test_times_in_whole_milliseconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float, times: list, stamps: list
-) -> None:
+def test_times_in_whole_milliseconds(tmp_path, monkeypatch, rate, times, stamps):
     fake = FakeVideo([float(t) for t in times], rate)
     monkeypatch.setattr(stored_images, 'opened_capture', lambda *_: fake)
     (tmp_path / 'a.mkv').touch()
@@ -403,7 +392,7 @@ def test_times_in_whole_milliseconds(
     assert source.notes == []
 
 
-def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> None:
+def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path):
     file, times = varying(tmp_path)
     with open_source(str(file)) as source:
         # Duration times rate.
@@ -413,9 +402,7 @@ def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize('back', [0, 200])
-def test_a_frame_that_is_not_later_is_left_out_and_the_others_keep_their_times(
-    tmp_path: Path, back: int
-) -> None:
+def test_a_frame_that_is_not_later_is_left_out_and_the_others_keep_their_times(tmp_path, back):
     # 15 Hz, then 30 Hz: by its number, a frame of the second half is up to a second late.
     times = [round(k * 1000 / 15) for k in range(15)]
     times += [1000 + round(k * 1000 / 30) for k in range(30)]
@@ -430,7 +417,7 @@ def test_a_frame_that_is_not_later_is_left_out_and_the_others_keep_their_times(
     assert 'not later than that before are not used: 1' in source.notes[0]
 
 
-def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
+def test_a_video_whose_rate_varies_may_break_off(tmp_path):
     file, _ = varying(tmp_path)
     data = file.read_bytes()
     file.write_bytes(data[: 2 * len(data) // 3])
@@ -443,18 +430,16 @@ def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
     [('a.mp4', 'mp4v', True), ('a.avi', 'XVID', True), ('a.avi', 'MJPG', False),
      ('a.avi', 'FFV1', False)],
 )  # fmt: skip
-def test_compression_between_frames_is_said(
-    tmp_path: Path, name: str, codec: str, lossy: bool
-) -> None:
+def test_compression_between_frames_is_said(tmp_path, name, codec, lossy):
     with open_source(video(tmp_path / name, 3, 15.0, codec)) as source:
         assert ('is compressed between frames' in source.lossy) == lossy
 
 
 @pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])
-def test_a_video_that_breaks_off(tmp_path: Path, name: str) -> None:
+def test_a_video_that_breaks_off(tmp_path, name):
     data = video(tmp_path / name, 40).read_bytes()
     (tmp_path / name).write_bytes(data[: len(data) // 2])
-    seen: list[int] = []
+    seen = []
     with pytest.raises(LongreachError, match=r'is incomplete: \d+ of 40 frames') as caught:
         middles(open_source(tmp_path / name), seen)
     assert not isinstance(caught.value, InputError)
@@ -477,7 +462,7 @@ _CONTROLS = (
 class FakeCapture:
     """What OpenCV gives of a camera: three images, then nothing; only 32 x 24 px at 15 Hz."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_):
         self.values = {
             cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH),
             cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT),
@@ -491,44 +476,44 @@ class FakeCapture:
         self.count = 0
         self.released = False
 
-    def isOpened(self) -> bool:  # noqa: N802
+    def isOpened(self):  # noqa: N802
         return True
 
-    def set(self, key: int, value: float) -> bool:
+    def set(self, key, value):
         if key in _CONTROLS:
             self.set_to.append((key, value))
             self.values[key] = self.fixed.get(key, value)
             return key not in self.fixed
         return False
 
-    def get(self, key: int) -> float:
+    def get(self, key):
         if key == cv2.CAP_PROP_POS_MSEC:
             return (time.monotonic() - self.age) * 1e3
         return self.values.get(key, 0.0)
 
-    def grab(self) -> bool:
+    def grab(self):
         self.count += 1
         self.age = self.waited
         return self.count <= 3
 
-    def retrieve(self) -> tuple[bool, np.ndarray]:
+    def retrieve(self):
         # Unpacking takes long.
         self.age += 0.5
         return True, image(self.count, color=True)
 
-    def release(self) -> None:
+    def release(self):
         self.released = True
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCapture:
+def fake(monkeypatch):
     capture = FakeCapture()
     monkeypatch.setattr(cv2, 'VideoCapture', lambda *_: capture)
     monkeypatch.setattr('longreach_markers.io.image_sources._check_device', lambda _: None)
     return capture
 
 
-def test_a_camera_is_stamped_when_the_driver_had_the_image(fake: FakeCapture) -> None:
+def test_a_camera_is_stamped_when_the_driver_had_the_image(fake):
     frames = iter(open_source(0, clock=lambda: 5_000_000_000))
     frame = next(frames)
     assert frame.image[12, 16] == 1
@@ -539,15 +524,15 @@ def test_a_camera_is_stamped_when_the_driver_had_the_image(fake: FakeCapture) ->
     assert next(frames).stamp == 5_000_000_000
 
 
-def test_a_camera_that_is_pulled_out(fake: FakeCapture) -> None:
-    seen: list[int] = []
+def test_a_camera_that_is_pulled_out(fake):
+    seen = []
     source, text = open_source('/dev/video0'), 'camera /dev/video0 gives no more images, after 3'
     with source, pytest.raises(LongreachError, match=text):
         middles(source, seen)
     assert (seen, source.live, fake.released) == ([1, 2, 3], True, True)
 
 
-def test_a_camera_does_what_it_is_asked_for(fake: FakeCapture) -> None:
+def test_a_camera_does_what_it_is_asked_for(fake):
     asked = CaptureOptions(WIDTH, HEIGHT, 15.0, exposure=0.002, pixel_format='GREY', focus=30.0)
     assert not open_source(0, capture=asked).refused
     # Both without automatics, and exposure in units of 0.1 ms.
@@ -571,9 +556,7 @@ def test_a_camera_does_what_it_is_asked_for(fake: FakeCapture) -> None:
         ({'focus_lock': True}, {cv2.CAP_PROP_AUTOFOCUS: -1.0}, '= 0, but camera 0 does not have'),
     ],
 )
-def test_a_control_that_a_camera_does_not_take_is_a_warning(
-    fake: FakeCapture, options: dict[str, Any], fixed: dict[int, float], text: str
-) -> None:
+def test_a_control_that_a_camera_does_not_take_is_a_warning(fake, options, fixed, text):
     fake.fixed = fixed
     source = open_source(0, capture=CaptureOptions(**options))
     (told,) = source.refused
@@ -590,18 +573,18 @@ def test_a_control_that_a_camera_does_not_take_is_a_warning(
         ({'pixel_format': 'MJPG'}, 'pixel_format = MJPG, but camera 0 has GREY'),
     ],
 )
-def test_a_camera_that_cannot(fake: FakeCapture, options: dict[str, Any], text: str) -> None:
+def test_a_camera_that_cannot(fake, options, text):
     with pytest.raises(InputError, match=text):
         open_source(0, capture=CaptureOptions(**options))
     assert fake.released
 
 
-def test_the_password_of_a_stream_is_not_told(fake: FakeCapture) -> None:
+def test_the_password_of_a_stream_is_not_told(fake):
     source = open_source('rtsp://me:secret@10.0.0.2:554/stream')
     assert source.name == 'rtsp://10.0.0.2:554/stream'
 
 
-def test_a_camera_that_does_not_open(monkeypatch: pytest.MonkeyPatch, fake: FakeCapture) -> None:
+def test_a_camera_that_does_not_open(monkeypatch, fake):
     monkeypatch.setattr(FakeCapture, 'isOpened', lambda _: False)
     with pytest.raises(LongreachError, match='camera 3 cannot be opened; check that no other'):
         open_source(3)
@@ -613,6 +596,6 @@ def test_a_camera_that_does_not_open(monkeypatch: pytest.MonkeyPatch, fake: Fake
     'options',
     [{'width': -1}, {'frame_rate': float('nan')}, {'pixel_format': 'MJPEG'}, {'focus': -2.0}],
 )
-def test_options_that_no_camera_has(options: dict[str, Any]) -> None:
+def test_options_that_no_camera_has(options):
     with pytest.raises(InputError, match=f'{next(iter(options))} = '):
         CaptureOptions(**options)

@@ -5,11 +5,8 @@ What an encoding means is written down here once more, pixel by pixel, as sensor
 ``memory`` makes the bytes of a message from a picture in red, green, blue.
 """
 
-from __future__ import annotations
-
 import array
 import struct
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -38,18 +35,18 @@ MOSAICS = {
 }
 
 
-def picture(deep: bool = False) -> np.ndarray:
+def picture(deep=False):
     """Red, green, blue of a picture without two alike pixels."""
     random = np.random.default_rng(7)
     top = 65535 if deep else 255
     return random.integers(0, top, (HEIGHT, WIDTH, 3), endpoint=True)
 
 
-def gray(rgb: np.ndarray) -> np.ndarray:
+def gray(rgb):
     return rgb @ np.array([0.299, 0.587, 0.114])
 
 
-def memory(rgb: np.ndarray, encoding: str, big: bool = False, padding: int = 0) -> ImageFields:
+def memory(rgb, encoding, big=False, padding=0):
     """The message of a picture; padding is filled with what must not be seen."""
     kind = encoding.rstrip('0123456789')
     deep = encoding.endswith('16')
@@ -69,7 +66,7 @@ def memory(rgb: np.ndarray, encoding: str, big: bool = False, padding: int = 0) 
 @pytest.mark.parametrize('padding', [0, 5, 6])
 @pytest.mark.parametrize('big', [False, True])
 @pytest.mark.parametrize('encoding', [f'{kind}{bits}' for kind in CHANNELS for bits in (8, 16)])
-def test_colours(encoding: str, big: bool, padding: int) -> None:
+def test_colours(encoding, big, padding):
     deep = encoding.endswith('16')
     rgb = picture(deep)
     fields = memory(rgb, encoding, big, padding)
@@ -82,7 +79,7 @@ def test_colours(encoding: str, big: bool, padding: int) -> None:
 
 @pytest.mark.parametrize('big', [False, True])
 @pytest.mark.parametrize('encoding', [f'{kind}{bits}' for kind in MOSAICS for bits in (8, 16)])
-def test_mosaics(encoding: str, big: bool) -> None:
+def test_mosaics(encoding, big):
     # Of one colour everywhere, interpolation is exact, and each pattern has an own memory.
     deep = encoding.endswith('16')
     colour = np.array([60000, 30000, 9000] if deep else [240, 100, 30])
@@ -91,7 +88,7 @@ def test_mosaics(encoding: str, big: bool) -> None:
     assert np.abs(to_gray(fields) - gray(colour) * scale).max() < 1.5
 
 
-def test_a_mosaic_of_two_colours_keeps_its_sides() -> None:
+def test_a_mosaic_of_two_colours_keeps_its_sides():
     rgb = np.zeros((HEIGHT, WIDTH, 3), int)
     rgb[:, :4], rgb[:, 4:] = (200, 100, 50), (20, 40, 80)
     shown = to_gray(memory(rgb, 'bayer_grbg8'))
@@ -99,7 +96,7 @@ def test_a_mosaic_of_two_colours_keeps_its_sides() -> None:
 
 
 @pytest.mark.parametrize('encoding', ['mono8', '8UC1'])
-def test_mono_without_padding_is_the_data_itself(encoding: str) -> None:
+def test_mono_without_padding_is_the_data_itself(encoding):
     data = array.array('B', range(48))
     shown = to_gray(ImageFields(6, 8, encoding, False, 8, data))
     np.testing.assert_array_equal(shown, np.arange(48).reshape(6, 8))
@@ -109,7 +106,7 @@ def test_mono_without_padding_is_the_data_itself(encoding: str) -> None:
 
 @pytest.mark.parametrize('encoding', ['mono16', '16UC1'])
 @pytest.mark.parametrize(('big', 'step'), [(False, 4), (True, 4), (False, 5), (True, 7)])
-def test_sixteen_bits(encoding: str, big: bool, step: int) -> None:
+def test_sixteen_bits(encoding, big, step):
     values = [[0, 257], [65535, 384], [385, 386]]
     order = '>H' if big else '<H'
     rows = [b''.join(struct.pack(order, value) for value in row) for row in values]
@@ -122,7 +119,7 @@ def test_sixteen_bits(encoding: str, big: bool, step: int) -> None:
 
 
 @pytest.mark.parametrize(('bits', 'top'), [(10, 1023), (12, 4095), (14, 16383)])
-def test_cameras_of_fewer_bits(bits: int, top: int) -> None:
+def test_cameras_of_fewer_bits(bits, top):
     values = np.array([[0, top // 2, top, top + 1, 65535]], np.uint16)
     shown = to_gray(to_message_fields(values, 'mono16'), bits)
     assert shown.tolist() == [[0, 127, 255, 255, 255]]
@@ -131,7 +128,7 @@ def test_cameras_of_fewer_bits(bits: int, top: int) -> None:
 @pytest.mark.parametrize(
     ('encoding', 'brightness'), [('uyvy', 1), ('yuv422', 1), ('yuyv', 0), ('yuv422_yuy2', 0)]
 )
-def test_yuv(encoding: str, brightness: int) -> None:
+def test_yuv(encoding, brightness):
     # Two pixels share their colours; brightness is what is called Y.
     y = [[16, 50, 100, 235], [20, 30, 40, 60]]
     rows = []
@@ -143,7 +140,7 @@ def test_yuv(encoding: str, brightness: int) -> None:
 
 
 @pytest.mark.parametrize('encoding', ENCODINGS)
-def test_there_and_back(encoding: str) -> None:
+def test_there_and_back(encoding):
     random = np.random.default_rng(3)
     probe = ImageFields(HEIGHT, WIDTH, encoding, False, 8 * WIDTH, bytes(8 * WIDTH * HEIGHT))
     sent = to_array(probe)
@@ -153,7 +150,7 @@ def test_there_and_back(encoding: str) -> None:
     np.testing.assert_array_equal(to_array(fields), sent)
 
 
-def test_pictures() -> None:
+def test_pictures():
     rgb = picture()
     bgr = np.ascontiguousarray(rgb[..., ::-1], np.uint8)
     assert bgr_of(bgr) is bgr
@@ -183,7 +180,7 @@ GOOD = ImageFields(4, 4, 'mono8', False, 4, bytes(16))
         ),
     ],
 )
-def test_what_no_image_is(changes: dict, text: str) -> None:
+def test_what_no_image_is(changes, text):
     for function in (to_gray, to_array):
         with pytest.raises(InputError, match=text):
             function(GOOD._replace(**changes))
@@ -200,6 +197,6 @@ def test_what_no_image_is(changes: dict, text: str) -> None:
         (bgr_of, (np.zeros((2, 2)),), 'picture is an array of float64'),
     ],
 )
-def test_what_cannot_be_converted(function: Callable, values: tuple, text: str) -> None:
+def test_what_cannot_be_converted(function, values, text):
     with pytest.raises(InputError, match=text):
         function(*values)

@@ -4,8 +4,6 @@ The renderer that judges the detector, against closed forms and plain point samp
 And the Cramer-Rao bound and the report.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -16,7 +14,6 @@ import pytest
 from evaluation import Case, bound, evaluate, fisher_information, rms
 from independent_renderer import (
     PinholeCamera,
-    Rendered,
     Scene,
     back_project,
     plane_axes,
@@ -30,11 +27,11 @@ from independent_renderer import (
 from scipy.ndimage import map_coordinates
 
 
-def matched(scene: Scene):
+def matched(scene):
     """Return a detector that knows all but the centre of a marker: one Gauss-Newton step."""
     step = 0.1
 
-    def moved(u: float, v: float) -> np.ndarray:
+    def moved(u, v):
         center = back_project(scene.camera, truth(scene)[0] + [u, v]) * scene.center[2]
         return render_exact(scene.changed(center=tuple(center), window=window_of(scene)))
 
@@ -61,7 +58,7 @@ TILTED = DISC.changed(
 )
 
 
-def moments(exact: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def moments(exact):
     """Return sum, centroid (u, v) and spread (2, 2) of what differs from the background."""
     mass = exact - DISC.background
     places = np.argwhere(np.ones(exact.shape))[:, ::-1]
@@ -70,7 +67,7 @@ def moments(exact: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     return total, centroid, (away.T * mass.ravel()) @ away / total
 
 
-def on_the_rim(rendered: Rendered) -> np.ndarray:
+def on_the_rim(rendered):
     return map_coordinates(rendered.exact, rendered.rim.T[::-1], order=3)
 
 

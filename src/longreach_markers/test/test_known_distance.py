@@ -1,7 +1,5 @@
 """A bar of known length: measured length, what explains its error, and what is warned about."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -22,7 +20,7 @@ COVARIANCE = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
 NAMES, SIDES = ('one', 'two'), ('left', 'right')
 
 
-def rig(poses=POSES) -> Rig:
+def rig(poses=POSES):
     cameras = {
         side: MountedCamera(LENS, dataclasses.replace(pose, covariance=COVARIANCE))
         for side, pose in poses.items()
@@ -31,7 +29,7 @@ def rig(poses=POSES) -> Rig:
     return Rig(cameras, Plane(np.array([0.0, 1.0, 0.0]), 0.0), markers)
 
 
-def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = LENGTH, **status):
+def measured(believed, pixel=0.0, seed=0, length=LENGTH, **status):
     """Carry a bar through the true cameras' view, and measure it with believed poses."""
     status = {'status': 'TRACKED', 'reason': '', **status}
     rng = np.random.default_rng(seed)
@@ -53,7 +51,7 @@ def measured(believed: Rig, pixel: float = 0.0, seed: int = 0, length: float = L
     return check.result()
 
 
-def test_noise_of_pixels_explains_the_scatter() -> None:
+def test_noise_of_pixels_explains_the_scatter():
     cameras = {side: MountedCamera(LENS, pose) for side, pose in POSES.items()}
     exact = dataclasses.replace(rig(), cameras=cameras)
     found = measured(exact, pixel=0.1)
@@ -64,13 +62,13 @@ def test_noise_of_pixels_explains_the_scatter() -> None:
 
 
 @pytest.mark.parametrize(('is_off_plane', 'pairs'), [(True, 80), (False, 0)])
-def test_a_bar_may_leave_the_plane(is_off_plane, pairs) -> None:
+def test_a_bar_may_leave_the_plane(is_off_plane, pairs):
     status = {'status': 'UNCERTAIN', 'reason': 'why', 'is_off_plane': is_off_plane}
     assert measured(rig(), **status).pairs == pairs
 
 
 @pytest.mark.slow
-def test_errors_of_poses_are_explained_by_their_covariance() -> None:
+def test_errors_of_poses_are_explained_by_their_covariance():
     rng = np.random.default_rng(5)
     ratios = []
     for _ in range(12):
@@ -84,7 +82,7 @@ def test_errors_of_poses_are_explained_by_their_covariance() -> None:
     assert np.max(np.abs(ratios)) < 3.5
 
 
-def test_a_wrong_length_and_too_few_pairs_are_told() -> None:
+def test_a_wrong_length_and_too_few_pairs_are_told():
     assert 'too short' in measured(rig(), length=LENGTH - 0.05).warnings[0]
     none = KnownDistance(rig(), NAMES, LENGTH, 1e-4).result()
     assert 'in 0 image pairs' in none.warnings[0]
@@ -100,6 +98,6 @@ def test_a_wrong_length_and_too_few_pairs_are_told() -> None:
         (('one', 'two'), 1.0, float('nan'), 'deviation = nan m'),
     ],
 )
-def test_what_is_refused(names, length, deviation, text) -> None:
+def test_what_is_refused(names, length, deviation, text):
     with pytest.raises(InputError, match=text):
         KnownDistance(rig(), names, length, deviation)

@@ -1,7 +1,5 @@
 """Thresholds of the detection: what each is based on, and that detection and rig obey them."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path
@@ -25,7 +23,7 @@ from longreach_markers.tracking.follower import Follower, follow
 FIELDS = dataclasses.fields(DetectionLimits)
 
 
-def test_each_limit_has_a_unit_and_a_basis() -> None:
+def test_each_limit_has_a_unit_and_a_basis():
     text = (Path(__file__).parents[3] / 'docs/vision.md').read_text()
     basis = dict(re.findall(r'^\| `(\w+)` \| (.+) \|$', text, re.MULTILINE))
     sources = '\n'.join(
@@ -37,7 +35,7 @@ def test_each_limit_has_a_unit_and_a_basis() -> None:
             assert f'def {name}(' in sources, name
 
 
-def seen(hidden: float = 0.0, **limits: float):
+def seen(hidden=0.0, **limits):
     """What is found of a dark ring, of whose width a share is hidden from the right."""
     image = draw(shape=20.0 * np.eye(2), levels=(180.0, 50.0, 180.0))
     if hidden:
@@ -48,7 +46,7 @@ def seen(hidden: float = 0.0, **limits: float):
     return detect(image, (36.0, 36.0), 20.0, **look)
 
 
-def test_detection_obeys_its_limits() -> None:
+def test_detection_obeys_its_limits():
     plain = seen()
     assert (plain.status, plain.rim_support) == (TRACKED, 1.0)
     for limits, reason in (
@@ -72,7 +70,7 @@ def test_detection_obeys_its_limits() -> None:
         detect(np.zeros((100, 100), np.uint8), (99.0, 50.0), 20.0, limits=limits, **look)
 
 
-def test_less_of_the_rim_may_be_enough() -> None:
+def test_less_of_the_rim_may_be_enough():
     half = seen(0.45)
     assert half.status == TRACKED
     share = half.rim_support
@@ -83,7 +81,7 @@ def test_less_of_the_rim_may_be_enough() -> None:
     assert seen(0.45, trusted_rim=share + 0.1, least_rim=share + 0.05).status == LOST
 
 
-def test_a_rig_file_has_limits(tmp_path: Path) -> None:
+def test_a_rig_file_has_limits(tmp_path):
     file = tmp_path / 'rig.yaml'
     write_rig(small_rig(), file)
     text = file.read_text()

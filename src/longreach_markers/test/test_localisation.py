@@ -1,7 +1,5 @@
 """Poses from reference points: known rigs come back, with honest errors."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -127,7 +125,7 @@ def repetitions(request):
 
 @pytest.mark.slow
 def test_predicted_errors_at_the_tip_are_those_of_repetitions(repetitions):
-    def check(errors: list, covariances: list) -> None:
+    def check(errors, covariances):
         told = np.mean([np.sqrt(np.diag(one)) for one in covariances], axis=0)
         ratio = np.sqrt(np.mean(np.square(errors), axis=0)) / told
         assert ((ratio > 1.0 / 1.5) & (ratio < 1.5)).all(), ratio

@@ -1,7 +1,5 @@
 """What is said about poses: doubts are told, and what is wrong is named."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -137,7 +135,7 @@ def test_of_four_points_none_is_named_as_any_three_agree():
     assert 'fit the others' not in str(caught.value)
 
 
-def swapped(rng: np.random.Generator, one: int, other: int) -> dict:
+def swapped(rng, one, other):
     """A reference, without points of the plane, with two positions in each other's place."""
     values = mapping(rng=rng)
     for row in values['points']:

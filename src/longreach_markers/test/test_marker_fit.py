@@ -1,7 +1,5 @@
 """The maximum-likelihood fit of a marker: what it finds, what it says about its error."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
 
 from longreach_markers.camera.model import Camera
-from longreach_markers.marker.fit import Fit, fit_marker
+from longreach_markers.marker.fit import fit_marker
 from longreach_markers.marker.pixel_parameters import (
     BAND,
     BLUR,
@@ -27,9 +25,9 @@ EVERY = np.ones(2 * SECTORS, bool)
 
 
 def fit(
-    image: np.ndarray,
+    image,
     *,
-    camera: Camera | None = None,
+    camera=None,
     normal=UNKNOWN,
     outline=UNKNOWN,
     inner=0.5,
@@ -38,7 +36,7 @@ def fit(
     center=MIDDLE,
     noise=2.0,
     seen=EVERY,
-) -> Fit:
+):
     """Fit with a start that is off: by pixels, and by a share of the size."""
     size = (1.0 + off[2]) * shape
     u, v = np.add(center, off[:2])
@@ -82,7 +80,7 @@ def test_motion_is_found_as_the_larger_blur():
     assert p[BLUR + 2] == pytest.approx(still, rel=0.15)
 
 
-def camera_of(h) -> tuple[Camera, np.ndarray]:
+def camera_of(h):
     """A camera and the normal in its frame with which the circle has this perspective."""
     camera = Camera('c', SIZE, SIZE, 900.0, 900.0, 4.0, 6.0)
     # h = -A n_uv / (n . (c, 1)) for the normal of pinhole pixels, n_px = K^-T n.

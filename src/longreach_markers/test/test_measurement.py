@@ -1,7 +1,5 @@
 """Centre, covariance and ellipse of a fit, against points of the circle and general matrices."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -29,10 +27,10 @@ CAMERA = Camera(
 )
 
 
-def image_of(pinhole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def image_of(pinhole):
     """Return the image of a pinhole pixel, and its Jacobian by differences."""
 
-    def image(pixel: np.ndarray) -> np.ndarray:
+    def image(pixel):
         return CAMERA.distort((pixel - (CAMERA.cx, CAMERA.cy)) / (CAMERA.fx, CAMERA.fy))
 
     steps = 1e-3 * np.eye(2)
@@ -40,7 +38,7 @@ def image_of(pinhole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return image(pinhole), np.transpose(slopes)
 
 
-def a_fit() -> tuple[np.ndarray, np.ndarray]:
+def a_fit():
     place = {'center': (470.3, 121.8), 'shape': (31.0, -6.0, 22.0), 'h': (0.03, -0.02)}
     grey = {'band': (50.0, 0.05, -0.02), 'outside': (180.0, 0.4, 0.3)}
     p = parameters(blur=(1.3, 0.2, 0.9), **place, **grey)
@@ -52,11 +50,11 @@ def a_fit() -> tuple[np.ndarray, np.ndarray]:
 PLAINLY = np.zeros((2, 2)), np.zeros(16), LIMITS.replace(inflation=1.0, floor=0.0)
 
 
-def matrix(triangle: np.ndarray) -> np.ndarray:
+def matrix(triangle):
     return np.array([[triangle[0], triangle[1]], [triangle[1], triangle[2]]])
 
 
-def center_of(p: np.ndarray, known: bool) -> np.ndarray:
+def center_of(p, known):
     shift = 0.5 * matrix(p[BLUR:BAND]) @ (p[OUTSIDE + 1 : OUTSIDE + 3] - p[BAND + 1 : BAND + 3])
     center = p[CENTER:SHAPE] + shift / (p[OUTSIDE] - p[BAND])
     if not known:

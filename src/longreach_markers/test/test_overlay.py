@@ -1,7 +1,5 @@
 """What is drawn where, in which colour."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -14,7 +12,7 @@ from longreach_markers.io.overlay import COLOURS, draw, draw_cameras
 GREY = np.full((240, 320), 90, dtype=np.uint8)
 
 
-def coloured(picture: np.ndarray) -> np.ndarray:
+def coloured(picture):
     v, u = np.nonzero(np.ptp(picture.astype(int), axis=2) > 40)
     return np.column_stack([u, v])
 

@@ -1,7 +1,5 @@
 """Images of files in the order of time."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

@@ -1,12 +1,9 @@
 """Approximations inside the kernels of the fit, against the exact functions, and their bits."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,7 +68,7 @@ print(normal.tobytes().hex())
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('whole', [False, True])
-def test_the_cache_gives_the_bits_of_the_process_that_compiled(tmp_path: Path, whole: bool):
+def test_the_cache_gives_the_bits_of_the_process_that_compiled(tmp_path, whole):
     # numba caches functions of files.
     program = tmp_path / 'program.py'
     program.write_text(PROGRAM.format(whole=whole))

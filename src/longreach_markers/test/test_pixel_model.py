@@ -1,7 +1,5 @@
 """What pixels near a marker's edges show: the derivatives, and what priors add."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,7 +26,7 @@ from longreach_markers.marker.symmetric import SECTORS
 UNKNOWN, NONE = np.zeros(3), np.zeros(0)
 
 
-def sloped(h=(0.0, 0.0), motion=0.0) -> np.ndarray:
+def sloped(h=(0.0, 0.0), motion=0.0):
     blur = 0.8 + motion, 0.3 * motion, 0.8 + 0.2 * motion
     inside, band, outside = (190.0, 0.3, -0.2), (50.0, 0.1, 0.05), (200.0, 0.35, -0.15)
     return parameters(inside, 0.55, blur=blur, band=band, outside=outside, h=h)
@@ -37,7 +35,7 @@ def sloped(h=(0.0, 0.0), motion=0.0) -> np.ndarray:
 class Model:
     """The compiled sum over pixels near the marker, at will with all sectors or none."""
 
-    def __init__(self, *, disc: bool, known: bool, outline=UNKNOWN, noise=0.3) -> None:
+    def __init__(self, *, disc, known, outline=UNKNOWN, noise=0.3):
         near = np.abs(np.hypot(U - MIDDLE[0], V - MIDDLE[1]) - 14.0) < 12.0
         self.samples = np.stack([U[near], V[near], np.zeros(near.sum())])
         self.sector = np.zeros(near.sum(), np.int64)
@@ -60,7 +58,7 @@ class Model:
         assert used == active * (len(self.sector) - eliminated)
         return cost, normal, residuals
 
-    def jacobian(self, p) -> np.ndarray:
+    def jacobian(self, p):
         columns = []
         for k in range(PARAMETERS):
             step = np.zeros(PARAMETERS)
@@ -208,7 +206,7 @@ def test_an_extension_has_the_derivatives_of_the_model(disc, extension, count):
 # --- light of each sector --------------------------------------------------------------------
 
 
-def sectored() -> tuple[Model, np.ndarray, np.ndarray]:
+def sectored():
     """A disc seen straight on, in twelve sectors; its parameters and the distance of pixels."""
     model, p = Model(disc=True, known=True), sloped()
     p[SHAPE:BLUR], p[BLUR:BAND] = (13.0, 0.0, 13.0), (0.8, 0.0, 0.8)

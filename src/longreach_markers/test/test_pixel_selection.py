@@ -1,7 +1,5 @@
 """The pixels that a marker is fitted from: where they are, glare among them, uneven light."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from exact_marker import MIDDLE, SIZE, A, U, V, draw, parameters, taken

@@ -1,7 +1,5 @@
 """The README: its example runs, and it names every module."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of reference points: what is wrong in them is refused, with its place."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Noise and its correlation, as the residuals of a fit show them."""
 
-from __future__ import annotations
-
 import math
 
 import cv2
@@ -27,7 +25,7 @@ EVERY = np.ones(2 * SECTORS, bool)
 class Ring:
     """Pixels near the edges of a ring of 24 px, and what residuals among them say."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.p = parameters(shape=(24.0, 3.0, 18.0))
         u, v = U.ravel(), V.ravel()
         samples = np.stack([u, v, 0.0 * u, u, v])
@@ -38,13 +36,13 @@ class Ring:
         self.sector = np.zeros(near.sum(), np.int64)
         self.place = index_pixels(self.samples, 0, SIZE, 0, SIZE)
 
-    def measured(self, residuals: np.ndarray) -> tuple[float, np.ndarray, float]:
+    def measured(self, residuals):
         correlation = np.zeros(CORRELATIONS)
         given = self.place, self.slopes, self.sector, EVERY
         noise = measure_noise(*given, residuals, correlation)
         return noise, correlation, correlation_factor(*given, correlation)
 
-    def noise(self, rng: np.random.Generator, smoothing: float) -> np.ndarray:
+    def noise(self, rng, smoothing):
         image = rng.normal(size=(SIZE, SIZE))
         if smoothing > 0.0:
             image = cv2.GaussianBlur(image, (0, 0), smoothing)
@@ -90,7 +88,7 @@ def test_slow_changes_of_light_are_no_correlation():
 class Bend:
     """Derivatives of a ring's grey levels by what a flat marker has, and by heights of a bend."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.ring = Ring()
         _, _, outer, inner, mu, mv, eu, ev, flat = self.ring.slopes
         move, stretch = outer + inner, outer + 0.5 * inner
@@ -104,14 +102,14 @@ class Bend:
             [height, height * (eu * eu - ev * ev), 2.0 * height * eu * ev], axis=1
         )
 
-    def weighed(self, residuals: np.ndarray) -> tuple[float, np.ndarray]:
+    def weighed(self, residuals):
         ring, doubt = self.ring, np.full((2, 2), np.nan)
         chi_square = bend_significance(
             ring.p, 0.6, 0.8, ring.slopes, ring.sector, EVERY, residuals, 9.0, doubt
         )
         return chi_square, doubt
 
-    def fitted(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def fitted(self, residuals):
         """Return changes of a flat marker that explain residuals best, and what is left."""
         changes, *_ = np.linalg.lstsq(self.flat, residuals, rcond=None)
         return changes, residuals - self.flat @ changes
@@ -173,7 +171,7 @@ def test_light_of_sectors_is_told_from_noise():
     noise = rng.normal(0.0, 3.0, z.size)
     uneven = light[0, part] + light[1, part] * z
 
-    def left(residuals: np.ndarray, active: np.ndarray = EVERY) -> float:
+    def left(residuals, active=EVERY):
         return square_beside_light(ring.slopes, part, active, residuals)
 
     assert left(uneven) == pytest.approx(0.0, abs=1e-9)

@@ -1,7 +1,5 @@
 """The rig file: what it holds, what it refuses, and the one that is installed."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
@@ -36,7 +34,7 @@ def write(tmp_path):
     (tmp_path / 'cameras').mkdir()
     write_camera(CAMERA, tmp_path / 'cameras' / 'any.yaml')
 
-    def make(old: str = '', new: str = ''):
+    def make(old='', new=''):
         assert old in TEXT
         file = tmp_path / 'rig.yaml'
         file.write_text(TEXT.replace(old, new))
@@ -45,7 +43,7 @@ def write(tmp_path):
     return make
 
 
-def small_rig(**changes) -> Rig:
+def small_rig(**changes):
     root = np.random.default_rng(1).standard_normal((6, 6))
     left, right = (Pose.from_look_at((x, -5.0, 1.0), (0.0, 0.0, 1.0)) for x in (-1.0, 1.0))
     left = dataclasses.replace(left, covariance=1e-8 * root @ root.T)

@@ -5,8 +5,6 @@ Most tests render small images; those of noise have the rig of the boom, at 22 t
 them a renderer that shares no code with the library.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from types import SimpleNamespace
@@ -39,7 +37,7 @@ RADIUS = 0.15
 SIDES = ('left', 'right')
 
 
-def small_rig(*, positions: bool = True) -> Rig:
+def small_rig(*, positions=True):
     poses = {
         'left': Pose.from_look_at((-1.5, -6.0, 0.3), (0.0, 0.0, 0.0)),
         'right': Pose.from_look_at((1.5, -6.2, 0.2), (0.0, 0.0, 0.0)),
@@ -53,9 +51,7 @@ def small_rig(*, positions: bool = True) -> Rig:
 
 
 class Stage:
-    def __init__(
-        self, rig: Rig, tracked: Rig | None = None, seed: int = 1, clutter: int = 4
-    ) -> None:
+    def __init__(self, rig, tracked=None, seed=1, clutter=4):
         """Render with one rig, track with it or with another one."""
         self.rig = rig
         self.tracker = RigTracker(tracked or rig)
@@ -63,36 +59,29 @@ class Stage:
         self.simulators = simulators_of(rig, look)
         self.rng = np.random.default_rng(seed)
 
-    def images(self, places: dict[str, np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
+    def images(self, places):
         pictures = {}
         for side, simulator in self.simulators.items():
             own = places[side] if isinstance(places, dict) else places
             pictures[side] = simulator.image(own, np.zeros_like(own), 0.0, self.rng).copy()
         return pictures
 
-    def start(self, places: np.ndarray = PLACES):
+    def start(self, places=PLACES):
         images = self.images(places)
         return self.tracker.start(images, dict.fromkeys(images, 0.0))
 
-    def update(
-        self, time: float, places: np.ndarray = PLACES, sides: tuple[str, ...] = SIDES
-    ) -> RigFrame:
+    def update(self, time, places=PLACES, sides=SIDES):
         images = self.images(places)
         kept = {side: images[side] for side in sides}
         return self.tracker.update(kept, dict.fromkeys(kept, time))
 
 
-def moving(time: float) -> np.ndarray:
+def moving(time):
     swing = math.sin(math.pi * time)
     return PLACES + np.array([0.3, 0.0, 0.15]) * swing
 
 
-def assert_tracked(
-    frame: RigFrame,
-    cameras: tuple[str, ...] = SIDES,
-    places: np.ndarray | None = None,
-    largest: float = 1e-3,
-) -> None:
+def assert_tracked(frame, cameras=SIDES, places=None, largest=1e-3):
     for estimate in frame.estimates.values():
         assert (estimate.status, estimate.reason, estimate.cameras) == (TRACKED, '', cameras)
     if places is not None:
@@ -100,7 +89,7 @@ def assert_tracked(
         assert np.abs(found - places).max() < largest
 
 
-def normalised(location: Location, truth: np.ndarray, axes: np.ndarray) -> float:
+def normalised(location, truth, axes):
     error = axes @ (location.position - truth)
     return float(error @ np.linalg.solve(axes @ location.covariance @ axes.T, error)) / len(axes)
 
@@ -330,7 +319,7 @@ def test_offset_plane_of_a_marker():
 
 
 @pytest.mark.parametrize('side', SIDES)
-def test_a_camera_that_contradicts_does_not_teach_the_other_one(side: str) -> None:
+def test_a_camera_that_contradicts_does_not_teach_the_other_one(side):
     stage, rate, shown = Stage(small_rig()), 30.0, {}
     stage.start()
     worst, alone = 0.0, 0
@@ -351,12 +340,12 @@ def test_a_camera_that_contradicts_does_not_teach_the_other_one(side: str) -> No
 
 
 @pytest.mark.parametrize(('rate', 'frequency'), [(24.0, 1.0), (30.0, 2.0), (40.0, 2.0)])
-def test_pairs_of_different_stamps_have_honest_covariances(rate: float, frequency: float) -> None:
+def test_pairs_of_different_stamps_have_honest_covariances(rate, frequency):
     stage, squares = Stage(small_rig()), []
     stage.start()
     rng = np.random.default_rng(3)
 
-    def place(time: float) -> np.ndarray:
+    def place(time):
         swing = math.sin(2.0 * math.pi * frequency * time) / frequency
         return PLACES + np.array([0.15, 0.0, 0.08]) * swing
 
@@ -391,7 +380,7 @@ def test_merged_covariance_holds_what_the_plane_may_be_off():
 
     views = [(mounted.camera, mounted.pose) for mounted in rig.cameras.values()]
 
-    def seen(place: np.ndarray) -> list[np.ndarray]:
+    def seen(place):
         return [camera.project(pose.to_camera(place)) for camera, pose in views]
 
     single = [
@@ -431,7 +420,7 @@ def test_search_that_does_not_add_up_says_what_both_cameras_see():
 
 
 @pytest.mark.parametrize('apart', [-0.002, 0.002, 0.12])
-def test_markers_above_each_other_are_not_named_by_noise(apart: float) -> None:
+def test_markers_above_each_other_are_not_named_by_noise(apart):
     stage = Stage(small_rig(positions=False))
     places = np.array([[0.0, 0.0, 0.5], [apart, 0.0, -0.3], [0.8, 0.0, 0.3]])
     if apart > 0.5 * RADIUS:
@@ -518,7 +507,7 @@ def test_images_of_unknown_cameras_are_refused():
 # Noise at the distance of the boom
 
 
-def independent_windows(rig: Rig, place: np.ndarray) -> dict[str, tuple]:
+def independent_windows(rig, place):
     """Return windows without noise, by a renderer that shares no code, and where they are."""
     windows = {}
     for side, mounted in rig.cameras.items():
@@ -573,7 +562,7 @@ def test_a_place_without_a_ray_is_no_place():
 def test_a_marker_that_is_no_more_than_uncertain_is_not_extrapolated_from_old_sightings():
     motion = ImageMotion(CAMERA, TrackingParameters())
 
-    def place(time: float) -> np.ndarray:
+    def place(time):
         return np.array([160.0 + 40.0 * math.sin(4.0 * time), 120.0])
 
     marker = small_rig().markers[0]
@@ -592,7 +581,7 @@ def test_a_marker_that_is_no_more_than_uncertain_is_not_extrapolated_from_old_si
 # --- noise of pixels from the scatter of the gaps -----------------------------------------------
 
 
-def noted(gaps: np.ndarray) -> float:
+def noted(gaps):
     """Return the factor of variances after gaps (images, markers) stated as 1 px of noise."""
     found = GapNoise()
     for k, row in enumerate(gaps):
@@ -611,13 +600,13 @@ def noted(gaps: np.ndarray) -> float:
 
 @pytest.mark.parametrize(('markers', 'images'), [(1, 70), (3, 30), (5, 24)])
 @pytest.mark.parametrize('step', [20.0, 50.0, 1000.0])
-def test_a_bumped_camera_is_no_noise(markers: int, images: int, step: float) -> None:
+def test_a_bumped_camera_is_no_noise(markers, images, step):
     gaps = np.random.default_rng(markers).normal(size=(images, markers))
     gaps[images // 2 :] += step
     assert noted(gaps) == 1.0
 
 
-def test_exchanged_stamps_of_one_camera_are_no_noise() -> None:
+def test_exchanged_stamps_of_one_camera_are_no_noise():
     gaps = np.random.default_rng(0).normal(size=(256, 3))
     for k in range(20, 255, 18):
         gaps[k : k + 2] += np.array([[100.0], [-100.0]])
@@ -626,6 +615,6 @@ def test_exchanged_stamps_of_one_camera_are_no_noise() -> None:
 
 @pytest.mark.parametrize('markers', [1, 2, 5])
 @pytest.mark.parametrize('deviation', [2.0, 7.0, 30.0])
-def test_noise_is_not_taken_for_bumps(markers: int, deviation: float) -> None:
+def test_noise_is_not_taken_for_bumps(markers, deviation):
     gaps = deviation * np.random.default_rng(markers).normal(size=(400, markers))
     assert noted(gaps) == pytest.approx(deviation**2, rel=0.3)

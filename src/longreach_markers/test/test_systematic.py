@@ -1,7 +1,5 @@
 """Noise apart from systematic errors: of rendered markers, and where one camera drops out."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -13,7 +11,6 @@ from small_rig import START, small_rig
 from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.marker.detection import TRACKED
-from longreach_markers.rig import Rig
 from longreach_markers.tracking.rig_tracker import RigTracker
 
 SIDES = ('left', 'right')
@@ -23,7 +20,7 @@ TURN, SHIFT = 1e-3, 3e-3
 POSE_COVARIANCE = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
 
 
-def wrong_rig(seed: int) -> Rig:
+def wrong_rig(seed):
     """Return the small rig with poses that are wrong by draws of their stated covariance."""
     rng, rig, cameras = np.random.default_rng(seed), small_rig(), {}
     for side, one in rig.cameras.items():
@@ -33,9 +30,9 @@ def wrong_rig(seed: int) -> Rig:
     return dataclasses.replace(rig, cameras=cameras)
 
 
-def tracked(rig: Rig, seed: int, places: list[np.ndarray], sides: list[tuple[str, ...]]) -> list:
+def tracked(rig, seed, places, sides):
     rng, tracker, true = np.random.default_rng(seed), RigTracker(rig), small_rig()
-    exact: dict[tuple[str, bytes], np.ndarray] = {}
+    exact = {}
     found = []
     for k, (place, used) in enumerate(zip(places, sides, strict=True)):
         images = {}

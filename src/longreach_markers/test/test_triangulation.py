@@ -1,9 +1,6 @@
 """Points in space from pixels: exact, and with covariances that Monte Carlo confirms."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose, intersect, pixel_ray
-from longreach_markers.camera.model import Camera
-from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
+from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 
 PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERAS[3])]
 
@@ -25,13 +21,13 @@ PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
 SAMPLES = 1200
 
 
-def moved_plane(plane: Plane, error: np.ndarray) -> Plane:
+def moved_plane(plane, error):
     normal = Rotation.from_rotvec(error[:2] @ plane.axes).apply(plane.normal)
     centroid = plane.centroid + error[2] * plane.normal
     return Plane(normal, float(normal @ centroid), plane.covariance, centroid)
 
 
-def normalised_square(location: Location, truth: np.ndarray) -> float:
+def normalised_square(location, truth):
     error = location.position - truth
     return float(error @ np.linalg.solve(location.covariance, error))
 
@@ -41,7 +37,7 @@ def normalised_square(location: Location, truth: np.ndarray) -> float:
 
 @pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
 @pytest.mark.parametrize('seed', range(5))
-def test_a_point_of_the_plane_is_found_again(camera: Camera, seed: int) -> None:
+def test_a_point_of_the_plane_is_found_again(camera, seed):
     (pose, _), plane, point = random_rig(seed)
     pixel = pixel_of(camera, pose, point)
     found = locate_in_plane(camera, pose, plane, pixel, PIXEL_COVARIANCE)
@@ -52,11 +48,11 @@ def test_a_point_of_the_plane_is_found_again(camera: Camera, seed: int) -> None:
 
 @pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
 @pytest.mark.parametrize('seed', range(4))
-def test_covariance_in_a_plane_is_that_of_the_derivatives(camera: Camera, seed: int) -> None:
+def test_covariance_in_a_plane_is_that_of_the_derivatives(camera, seed):
     (pose, _), plane, point = random_rig(seed)
     pixel = pixel_of(camera, pose, point)
 
-    def place(error: np.ndarray) -> np.ndarray:
+    def place(error):
         ray = pixel_ray(camera, moved_pose(pose, error[2:8]), pixel + error[:2])
         return intersect(*ray, moved_plane(plane, error[8:]))
 
@@ -73,7 +69,7 @@ def test_covariance_in_a_plane_is_that_of_the_derivatives(camera: Camera, seed: 
         np.testing.assert_allclose(found.covariance, expected, rtol=0.0, atol=most)
 
 
-def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
+def test_a_pixel_at_22_m_is_worth_its_millimetres():
     camera = CAMERAS[0]
     pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
     plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
@@ -93,9 +89,7 @@ def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
         (((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), [[1, 2], [2, 1]], 'pixel .* negative eigenv'),
     ],
 )
-def test_pixels_that_show_no_point_of_the_plane_are_refused(
-    plane: Any, pixel: Any, covariance: np.ndarray, text: str
-) -> None:
+def test_pixels_that_show_no_point_of_the_plane_are_refused(plane, pixel, covariance, text):
     pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
     camera = CAMERAS[0].replace(distortion=(-0.1, 0.0, 0.0, 0.0))
     with pytest.raises(InputError, match=text):
@@ -105,13 +99,13 @@ def test_pixels_that_show_no_point_of_the_plane_are_refused(
 # Two cameras
 
 
-def both_pixels(cameras: Any, poses: Any, point: np.ndarray) -> np.ndarray:
+def both_pixels(cameras, poses, point):
     return np.array([pixel_of(c, p, point) for c, p in zip(cameras, poses, strict=True)])
 
 
 @pytest.mark.parametrize('cameras', PAIRS)
 @pytest.mark.parametrize('seed', range(5))
-def test_what_both_cameras_show_is_found_again(cameras: Any, seed: int) -> None:
+def test_what_both_cameras_show_is_found_again(cameras, seed):
     poses, _, point = random_rig(seed)
     pixels = both_pixels(cameras, poses, point)
     found = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
@@ -123,7 +117,7 @@ def test_what_both_cameras_show_is_found_again(cameras: Any, seed: int) -> None:
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('cameras', PAIRS[:2])
 @pytest.mark.parametrize('seed', range(3))
-def test_triangulated_errors_are_as_large_as_their_covariance(cameras: Any, seed: int) -> None:
+def test_triangulated_errors_are_as_large_as_their_covariance(cameras, seed):
     random = np.random.default_rng(300 + seed)
     poses, _, point = random_rig(seed)
     truth = both_pixels(cameras, poses, point)
@@ -139,7 +133,7 @@ def test_triangulated_errors_are_as_large_as_their_covariance(cameras: Any, seed
     assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.15)
 
 
-def test_pixels_of_different_markers_do_not_fit_together() -> None:
+def test_pixels_of_different_markers_do_not_fit_together():
     cameras, (poses, plane, point) = PAIRS[0], random_rig(2)
     # Half a metre across what both cameras span.
     other = point + 0.5 * plane.axes[1]
@@ -147,7 +141,7 @@ def test_pixels_of_different_markers_do_not_fit_together() -> None:
     assert triangulate(cameras, poses, pixels, PIXEL_COVARIANCES).chi_square > 1000.0
 
 
-def test_rays_that_share_no_point_are_refused() -> None:
+def test_rays_that_share_no_point_are_refused():
     cameras, (poses, _, point) = PAIRS[0], random_rig(4)
     pixels = both_pixels(cameras, poses, point)
     beside = Pose(poses[0].rotation, poses[0].translation + poses[0].rotation[:, 0])
@@ -174,7 +168,7 @@ def test_rays_that_share_no_point_are_refused() -> None:
         ({'pixels': [[1231.0, 1019.0], [1e5, 1e5]]}, 'has no ray'),
     ],
 )
-def test_impossible_pixels_are_refused(change: dict[str, Any], text: str) -> None:
+def test_impossible_pixels_are_refused(change, text):
     camera = CAMERAS[0].replace(distortion=(-0.1, 0.0, 0.0, 0.0))
     poses, _, point = random_rig(4)
     pixels = both_pixels((camera, camera), poses, point)
@@ -186,7 +180,7 @@ def test_impossible_pixels_are_refused(change: dict[str, Any], text: str) -> Non
 # More than two cameras
 
 
-def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]:
+def rig_of(count, seed):
     """The first two cameras of a random rig and others around them, and a point that all see."""
     random = np.random.default_rng(600 + seed)
     (first, second), _, point = random_rig(seed)
@@ -200,14 +194,14 @@ def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]
 
 
 @pytest.mark.parametrize('count', [2, 3, 4, 6])
-def test_no_other_point_is_more_likely(count: int) -> None:
+def test_no_other_point_is_more_likely(count):
     cameras, poses, point = rig_of(count, 1)
     noise = 0.2 * np.random.default_rng(count).normal(size=(count, 2))
     pixels = both_pixels(cameras, poses, point) + noise
     covariances = np.array([PIXEL_COVARIANCES[k % 2] for k in range(count)])
     whitening = np.linalg.cholesky(np.linalg.inv(covariances))
 
-    def whitened(place: np.ndarray) -> np.ndarray:
+    def whitened(place):
         off = both_pixels(cameras, poses, place) - pixels
         return np.concatenate([w.T @ one for w, one in zip(whitening, off, strict=True)])
 
@@ -231,7 +225,7 @@ def test_no_other_point_is_more_likely(count: int) -> None:
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('seed', range(2))
-def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
+def test_errors_with_three_cameras_are_as_stated_and_smaller(seed):
     random = np.random.default_rng(700 + seed)
     cameras, poses, point = rig_of(3, seed)
     truth = both_pixels(cameras, poses, point)

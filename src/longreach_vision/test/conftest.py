@@ -1,7 +1,5 @@
 """Let tests import what they share, also with the tests of longreach_markers."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -12,7 +10,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / 'longreach_markers/test')]
 
 
 @pytest.fixture(scope='session')
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scene(tmp_path_factory):
     """A folder with the small rig, a path, and pictures of it; nothing may be changed in it."""
     from small_commands import make_scene
 

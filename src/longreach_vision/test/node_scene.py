@@ -1,9 +1,6 @@
 """What nodes are tested with: parameters, a rig, and the motion of its markers."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +13,12 @@ SIDES = ('left', 'right')
 NAMES = ('base', 'tip')
 
 
-def words(node: str = '', **parameters: Any) -> list[str]:
+def words(node='', **parameters):
     """Return ROS arguments with parameters, for all nodes or ``NODE:``."""
     return [word for name, v in parameters.items() for word in ('-p', f'{node}{name}:={v}')]
 
 
-def rig(**changes: Any) -> Rig:
+def rig(**changes):
     """Return two cameras 9 m before the plane y = 0, and two markers of 11 px in them."""
     return Rig(
         {
@@ -37,7 +34,7 @@ def rig(**changes: Any) -> Rig:
     )
 
 
-def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
+def motion(time):
     rise = 0.1 * math.sin(2.0 * time)
     places = np.array([[-1.5, 0.0, 0.5], [1.0, 0.0, 1.5 + rise]])
     return places, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.2 * math.cos(2.0 * time)]])

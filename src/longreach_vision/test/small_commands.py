@@ -1,14 +1,10 @@
 """Subcommands of ``longreach vision`` called in this process, and pictures of the small rig."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json
 import re
 import resource
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from rig_files import write_rig
@@ -16,21 +12,19 @@ from small_path import small_path, write_path
 from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.rig import Rig
 from longreach_vision.commands.vision_commands import configure
-from longreach_vision.simulator.marker_path import MarkerPath
 
 FRAMES = 8  # of half a second at 15 Hz
 
 
-def call(*words: object) -> int:
+def call(*words):
     parser = argparse.ArgumentParser(prog='longreach vision')
     configure(parser)
     arguments = parser.parse_args([str(word) for word in words])
     return arguments.run(arguments) or 0
 
 
-def printed(capsys, *words: object, fails: str = '', kind: type[LongreachError] = LongreachError):
+def printed(capsys, *words, fails='', kind=LongreachError):
     """What a call prints as JSON, also if it then fails."""
     capsys.readouterr()
     failure = pytest.raises(kind, match=fails or None)
@@ -39,15 +33,13 @@ def printed(capsys, *words: object, fails: str = '', kind: type[LongreachError] 
     return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
-def refused(text: str, *words: object, kind: type[LongreachError] = InputError) -> None:
+def refused(text, *words, kind=InputError):
     with pytest.raises(kind, match=re.escape(text)) as info:
         call(*words)
     assert '\n' not in str(info.value)
 
 
-def make_scene(
-    folder: Path, rig: Rig | None = None, path: MarkerPath | None = None, late: Rig | None = None
-) -> Path:
+def make_scene(folder, rig=None, path=None, late=None):
     """Fill a folder with a rig, a path, and pictures of it, by cameras that may be ``late``."""
     write_rig(rig or small_rig(), folder / 'rig.yaml')
     write_rig(late or rig or small_rig(), folder / 'late.yaml')
@@ -59,16 +51,16 @@ def make_scene(
     return folder
 
 
-def rendering(scene: Path) -> tuple[object, ...]:
+def rendering(scene):
     return ('--rig', scene / 'rig.yaml', '--look', scene / 'look.yaml')
 
 
-def tracking(scene: Path) -> tuple[object, ...]:
+def tracking(scene):
     return ('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml')
 
 
 @contextlib.contextmanager
-def full_disk(room: int) -> Iterator[None]:
+def full_disk(room):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
     try:

@@ -1,10 +1,7 @@
 """Markers that swing before two cameras or more, with faults; images that are followed."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 from known_rig import LENS, POSES, moved_pose
@@ -13,8 +10,8 @@ from small_rig import seen_at
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.io.pictures import Picture
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
-from longreach_markers.tracking.clock_offset import ClockOffset, estimate_offset
-from longreach_markers.tracking.follower import Follower, follow
+from longreach_markers.tracking.clock_offset import estimate_offset
+from longreach_markers.tracking.follower import follow
 from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.sightings import Sightings
 
@@ -25,16 +22,16 @@ UP = (0.0, 0.0, 1.0)
 TOP = Pose.from_look_at((14.0, -20.0, 9.0), (13.5, 0.0, 4.0))
 
 
-def estimated(offset: float, *, search: bool = True, **given: object) -> ClockOffset:
+def estimated(offset, *, search=True, **given):
     return estimate_offset(seen(offset, **given), search=search)
 
 
-def seen(offset: float, **given: object) -> Sightings:
+def seen(offset, **given):
     """Return what two cameras see, the right one with stamps that are late by ``offset`` [s]."""
     return sightings_of(*frames_seen({'left': 0.0, 'right': offset}, **given))
 
 
-def sightings_of(rig: Rig, frames: list[RigFrame]) -> Sightings:
+def sightings_of(rig, frames):
     sightings = Sightings(rig)
     for frame in frames:
         sightings.add(frame)
@@ -42,29 +39,29 @@ def sightings_of(rig: Rig, frames: list[RigFrame]) -> Sightings:
 
 
 def frames_seen(
-    delays: Mapping[str, float],
+    delays,
     *,
-    shown: Mapping[str, tuple[str, ...]] | None = None,
-    amplitude: float = 1.0,
+    shown=None,
+    amplitude=1.0,
     along=UP,
-    duration: float = 8.0,
-    rate: float = 30.0,
-    pitch: float = 0.0,
-    since: float = 0.0,
-    dropped: float = 0.0,
-    wrong: float = 0.0,
-    seed: int = 0,
-    line_time: float = 0.0,
-    apart: float = 0.0,
-    stated: float = 0.0,
-    pixel: float = PIXEL,
-    lost: tuple[str, float, int] = ('', 0.0, 0),
-    late: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    lens: float = 0.0,
-    start: float = 0.0,
-    drift: float = 0.0,
-    jitter: float = 0.0,
-) -> tuple[Rig, list[RigFrame]]:
+    duration=8.0,
+    rate=30.0,
+    pitch=0.0,
+    since=0.0,
+    dropped=0.0,
+    wrong=0.0,
+    seed=0,
+    line_time=0.0,
+    apart=0.0,
+    stated=0.0,
+    pixel=PIXEL,
+    lost=('', 0.0, 0),
+    late=(0.0, 0.0, 0.0),
+    lens=0.0,
+    start=0.0,
+    drift=0.0,
+    jitter=0.0,
+):
     """
     Return a rig, and pixels of three markers that swing, with a noise of ``pixel`` [px].
 
@@ -87,7 +84,7 @@ def frames_seen(
     frames = []
     camera, first, count = lost
 
-    def motion(time: float) -> np.ndarray:
+    def motion(time):
         phases = np.array([0.0, 1.0, 2.0])
         swing = np.sin(1.6 * time + phases) + 0.3 * np.sin(4.1 * time + 2.0 * phases)
         return PLACES + amplitude * np.outer(swing, along)
@@ -127,9 +124,7 @@ def frames_seen(
     return rig, frames
 
 
-def followed(
-    follower: Follower, image: Callable[[str, int], np.ndarray], count: int, rate: float = 30.0
-) -> list[RigFrame]:
+def followed(follower, image, count, rate=30.0):
     """Return the results of images, by camera and number, that are taken at a rate [Hz]."""
     pictures = (
         Picture(side, round(1e9 * k / rate), image(side, k), '')

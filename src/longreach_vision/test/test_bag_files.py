@@ -1,7 +1,5 @@
 """Tracks, truth and images in bags; what is written here is what the node publishes."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

@@ -1,13 +1,9 @@
 """Poses of rigid bodies: from pictures to a file."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 
 import cv2
 import numpy as np
-import pytest
 import test_bodies
 from independent_views import write_pictures
 from rig_files import write_rig
@@ -24,7 +20,7 @@ from longreach_vision.simulator.sequences import simulators_of
 BODY = test_bodies.body('abc')
 
 
-def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_pictures_to_a_file(tmp_path, capsys):
     """The second of two pairs lacks a marker in both pictures."""
     turn, move = cv2.Rodrigues(np.array([0.0, 0.3, 0.0]))[0], np.array([0.2, 0.0, 1.1])
     places = np.array([turn @ marker.position + move for marker in BODY.markers])

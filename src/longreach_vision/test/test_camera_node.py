@@ -4,12 +4,9 @@ Simulated cameras as a node, fed with the truth.
 What it must publish is said by the library: pictures of the same motion, times and seed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from test_bag_files import truth_message
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import bench
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.conversions import camera_to_info, image_to_gray
@@ -34,7 +31,7 @@ SAMPLE = 5_000_000  # [ns]
 LOOK = CameraLook(clutter=4)
 
 
-def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
+def motion(times):
     t = np.asarray(times, dtype=float)
     places, rates = np.zeros((2, *t.shape, 2, 3))
     places[..., 0, 2] = 0.5
@@ -45,11 +42,11 @@ def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
     return places, rates
 
 
-def truth(k: int, names: tuple[str, ...] = NAMES) -> MarkerPositions:
+def truth(k, names=NAMES):
     return truth_message(k * SAMPLE, names, *motion(k * SAMPLE / 1e9))
 
 
-def expected(times: Any) -> list[np.ndarray]:
+def expected(times):
     knots = np.arange(0.0, 3.0, 0.005)
     path = MarkerPath(NAMES, knots, *motion(knots))
     left = {'left': simulators_of(rig(), LOOK)['left']}
@@ -57,36 +54,36 @@ def expected(times: Any) -> list[np.ndarray]:
 
 
 class Listener:
-    def __init__(self, b: Bench, name: str) -> None:
+    def __init__(self, b, name):
         self.images: list[Image] = b.listen(Image, f'{name}/image_raw', qos.IMAGES)
         self.infos: list[CameraInfo] = b.listen(CameraInfo, f'{name}/camera_info')
 
-    def stamps(self) -> list[int]:
+    def stamps(self):
         return [nanoseconds_of(image.header.stamp) for image in self.images]
 
-    def arrays(self) -> list[np.ndarray]:
+    def arrays(self):
         return [image_to_gray(image) for image in self.images]
 
 
 class Cameras:
     """The node, what it publishes, and a driver in the plant's place."""
 
-    def __init__(self, b: Bench) -> None:
+    def __init__(self, b):
         self.bench = b
         self.left, self.right = Listener(b, 'left'), Listener(b, 'right')
         self.reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         self.node = b.add(CameraNode)
 
     @functools.cached_property
-    def truth(self) -> Any:
+    def truth(self):
         """Where the truth is published, once the node listens."""
         return self.bench.publisher(MarkerPositions, 'marker_truth')
 
-    def send(self, samples: range) -> None:
+    def send(self, samples):
         for k in samples:
             self.truth.publish(truth(k))
 
-    def counts(self) -> dict[str, str]:
+    def counts(self):
         return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
 
 
@@ -94,12 +91,12 @@ Start = Callable[..., Cameras]
 
 
 @pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def start(monkeypatch):
     monkeypatch.setattr(camera_node, 'load_rig', lambda _: rig())
     monkeypatch.setattr(camera_node, 'load_look', lambda _: LOOK)
     with contextlib.ExitStack() as stack:
 
-        def make(**parameters: Any) -> Cameras:
+        def make(**parameters):
             parameters = {'rig': 'rig.yaml', 'listeners': 1, 'frame_rate': 20.0, **parameters}
             return Cameras(stack.enter_context(bench(*words(**parameters))))
 
@@ -118,9 +115,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         ({'skew': 0.007}, 7_000_000),
     ],
 )
-def test_images_are_those_of_the_library(
-    start: Start, capfd: Any, parameters: dict[str, float], right_late: int
-) -> None:
+def test_images_are_those_of_the_library(start, capfd, parameters, right_late):
     cameras, rate = start(**parameters), parameters.get('frame_rate', 20.0)
     b, left, right = cameras.bench, cameras.left, cameras.right
     told = f'draws base, tip as /marker_truth says; {rate:g} images per second on'
@@ -143,7 +138,7 @@ def test_images_are_those_of_the_library(
         assert one.infos[0] == camera_to_info(CAMERA, header.stamp, header.frame_id)
 
 
-def test_a_flood_of_truth_loses_nothing(start: Start) -> None:
+def test_a_flood_of_truth_loses_nothing(start):
     cameras = start(frame_rate=100.0)
     # In one go, as of a plant that runs ahead; less than what middleware keeps for a reader.
     cameras.send(range(801))
@@ -153,7 +148,7 @@ def test_a_flood_of_truth_loses_nothing(start: Start) -> None:
     assert cameras.left.stamps() == sorted(cameras.left.stamps())
 
 
-def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
+def test_truth_that_is_missing_or_wrong_is_counted(start):
     cameras = start()
     b, left, reports = cameras.bench, cameras.left, cameras.reports
     b.until(lambda: reports, 'a report before the first image')
@@ -182,7 +177,7 @@ def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
     assert left.stamps()[-1] == 0
 
 
-def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start: Start) -> None:
+def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start):
     cameras = start(listeners=2, duration=0.1, scale=0.25)
     b, left, right = cameras.bench, cameras.left, cameras.right
     b.settle(30)
@@ -199,7 +194,7 @@ def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start: St
     assert left.infos[0] == info
 
 
-def test_a_viewer_gets_each_image_as_its_own(start: Start) -> None:
+def test_a_viewer_gets_each_image_as_its_own(start):
     cameras, seen = start(lossless=True), []
     cameras.node.viewer = lambda *image: seen.append(image)
     cameras.send(range(21))
@@ -212,7 +207,7 @@ def test_a_viewer_gets_each_image_as_its_own(start: Start) -> None:
         assert np.array_equal(image, published)
 
 
-def test_markers_of_a_message() -> None:
+def test_markers_of_a_message():
     positions, velocities = markers_from_message(truth(7), ('tip', 'none', 'base'))
     places, rates = motion(7 * SAMPLE / 1e9)
     assert positions[[0, 2]].tolist() == places[[1, 0]].tolist()

@@ -5,9 +5,7 @@ A wrong centre shows as a part of the difference that looks like a shift of the 
 maximum-likelihood fit would make of it is its product with the derivative of the picture.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -34,21 +32,14 @@ STILL = np.zeros((1, 3))
 AHEAD = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), np.zeros(3))
 
 
-def drawn(
-    look: CameraLook,
-    place: Any,
-    *markers: MarkerOnRig,
-    time: float = 0.0,
-    name: str = 'left',
-    seed: int = 0,
-) -> np.ndarray:
+def drawn(look, place, *markers, time=0.0, name='left', seed=0):
     """Return a picture of markers at rest, by default of the ring."""
     scene = Scene(markers or (RING,), look)
     simulator = CameraSimulator(PINHOLE.replace(name=name), AHEAD, scene)
     return simulator.image(place, np.zeros_like(place), time, np.random.default_rng(seed))
 
 
-def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
+def in_front(camera, pixel, depth):
     """Return the position (1, 3) that a pixel shows at a depth [m]."""
     ray = np.append(camera.undistort(np.array(pixel)), 1.0)
     return np.asarray(AHEAD.rotation @ (ray * depth))[None]
@@ -62,9 +53,7 @@ class View(NamedTuple):
     normal: tuple[float, ...] = (0.0, 1.0, 0.0)
 
 
-def plain_picture(
-    view: View, moved: np.ndarray, bar: tuple[float, float, float] | None = None
-) -> np.ndarray:
+def plain_picture(view, moved, bar=None):
     """
     Return a picture in grey levels, not rounded, by brute force.
 
@@ -102,7 +91,7 @@ def plain_picture(
     return whole[margin:-margin, margin:-margin]
 
 
-def picture(view: View, velocity: np.ndarray = STILL, many: int = MANY) -> np.ndarray:
+def picture(view, velocity=STILL, many=MANY):
     """Return what the simulator renders, the mean of many: noise takes the rounding away."""
     camera, look, marker, place, normal = view
     scene = Scene((marker,), look.replace(read_noise=0.7), normal)
@@ -117,7 +106,7 @@ def picture(view: View, velocity: np.ndarray = STILL, many: int = MANY) -> np.nd
     return mean
 
 
-def shift(difference: np.ndarray, view: View) -> np.ndarray:
+def shift(difference, view):
     """Return the shift (u, v) [px] that explains a difference of pictures best."""
     camera, place = view.camera, view.place
     depth = float(AHEAD.rotation[:, 2] @ place[0])
@@ -150,7 +139,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_a_picture_is_that_of_many_samples(name: str) -> None:
+def test_a_picture_is_that_of_many_samples(name):
     camera, of_look, of_marker, pixel, depth = CASES[name]
     look, place = PLAIN.replace(**of_look), in_front(camera, pixel, depth)
     own = dict(of_marker)
@@ -167,7 +156,7 @@ def test_a_picture_is_that_of_many_samples(name: str) -> None:
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('way', [(0.02, 0.0, 0.0), (0.03, 0.0, -0.045), (0.0, 0.5, 0.0)])
-def test_motion_blurs_over_the_exposure_around_its_middle(way: tuple[float, ...]) -> None:
+def test_motion_blurs_over_the_exposure_around_its_middle(way):
     # 2.3 and 6 px across, and 6 % nearer.
     look = PLAIN.replace(exposure=0.01)
     view = View(PINHOLE, look, RING, in_front(PINHOLE, (40.2, 37.4), 8.0))
@@ -180,7 +169,7 @@ def test_motion_blurs_over_the_exposure_around_its_middle(way: tuple[float, ...]
     assert abs(moving - still).max() > 2.0
 
 
-def test_a_bar_is_drawn_before_the_blur() -> None:
+def test_a_bar_is_drawn_before_the_blur():
     bar = Occluder(start=(46.0, -200.0), end=(46.0, 200.0), width=6.0, grey=200.0)
     look = PLAIN.replace(occluders=(bar,))
     place = in_front(PINHOLE, (40.2, 37.4), 8.0)
@@ -193,12 +182,12 @@ def test_a_bar_is_drawn_before_the_blur() -> None:
 # --- occluders -----------------------------------------------------------------------------------
 
 
-def drawn_with(*occluders: Occluder, **more: Any) -> np.ndarray:
+def drawn_with(*occluders, **more):
     place = in_front(PINHOLE, (40.2, 37.4), 16.0)
     return drawn(PLAIN.replace(occluders=occluders), place, **more)
 
 
-def test_an_occluder_is_there_at_its_times_and_moves_in_its_camera() -> None:
+def test_an_occluder_is_there_at_its_times_and_moves_in_its_camera():
     way = {'velocity': (20.0, 0.0), 'appears': 1.0, 'vanishes': 2.0, 'camera': 'left'}
     bar = Occluder((10.0, -9.0), (10.0, 99.0), 8.0, **way)
     free = drawn_with()
@@ -218,7 +207,7 @@ def test_an_occluder_is_there_at_its_times_and_moves_in_its_camera() -> None:
 # --- only windows --------------------------------------------------------------------------------
 
 
-def test_only_windows_change_and_nothing_is_left_behind() -> None:
+def test_only_windows_change_and_nothing_is_left_behind():
     look = PLAIN.replace(texture=8.0, clutter=20, vignetting=0.2, exposure=0.01)
     occluder = Occluder((0.0, 0.0), (84.0, 76.0), width=3.0, velocity=(0.0, 30.0), vanishes=0.35)
     look = look.replace(occluders=(occluder,))
@@ -236,7 +225,7 @@ def test_only_windows_change_and_nothing_is_left_behind() -> None:
         assert np.array_equal(seen, fresh)
 
 
-def test_neighbours_in_one_window_do_not_erase_each_other() -> None:
+def test_neighbours_in_one_window_do_not_erase_each_other():
     names = ('a', 'b', 'c')
     scene = Scene(tuple(RING.replace(name=name) for name in names), PLAIN.replace(card=0.0))
     rng = np.random.default_rng(0)
@@ -252,7 +241,7 @@ def test_neighbours_in_one_window_do_not_erase_each_other() -> None:
 
 @pytest.mark.parametrize('x', [0.0, 5.0, np.nan, 1e9])
 @pytest.mark.parametrize('y', [-8.0, 0.0, 0.1, 8.0, 1e12])
-def test_a_marker_that_is_not_to_be_seen_leaves_the_background(x: float, y: float) -> None:
+def test_a_marker_that_is_not_to_be_seen_leaves_the_background(x, y):
     # Edge-on in the one case in which it is in front of the camera.
     normal = (1.0, 0.0, 0.0) if (x, y) == (0.0, 8.0) else (0.0, 1.0, 0.0)
     simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN, normal))
@@ -264,7 +253,7 @@ def test_a_marker_that_is_not_to_be_seen_leaves_the_background(x: float, y: floa
 # --- light and noise -----------------------------------------------------------------------------
 
 
-def test_the_nearer_of_two_markers_covers_the_other_in_any_order() -> None:
+def test_the_nearer_of_two_markers_covers_the_other_in_any_order():
     near = MarkerOnRig('near', 0.02, offset=-0.5)
     far = MarkerOnRig('far', 0.05, bright=True)
     places = np.array([[0.0, 2.0, 0.0], [0.02, 2.0, 0.02]])
@@ -274,7 +263,7 @@ def test_the_nearer_of_two_markers_covers_the_other_in_any_order() -> None:
     np.testing.assert_array_equal(first[28:48, 31:50], alone[28:48, 31:50])
 
 
-def test_shading_darkens_corners_and_one_side() -> None:
+def test_shading_darkens_corners_and_one_side():
     look = PLAIN.replace(sky=100.0, ground=100.0, vignetting=0.3, shading=(0.2, 0.0), gain=1.5)
     picture = drawn(look, np.array([[0.0, -8.0, 0.0]]))
     assert picture[38, 42] == 150
@@ -286,7 +275,7 @@ def test_shading_darkens_corners_and_one_side() -> None:
     assert (abs(seen.astype(int) - picture) <= 1).all()
 
 
-def test_hardly_any_blur_is_none() -> None:
+def test_hardly_any_blur_is_none():
     place = in_front(PINHOLE, (40.2, 37.4), 8.0)
     sharp, *others = (
         drawn(PLAIN.replace(blur=blur), place).astype(int) for blur in (0.0, 1e-300, 1e-9, 4e-3)
@@ -294,7 +283,7 @@ def test_hardly_any_blur_is_none() -> None:
     assert all(np.abs(one - sharp).max() <= 1 for one in others)
 
 
-def test_grey_levels_end_at_0_and_255() -> None:
+def test_grey_levels_end_at_0_and_255():
     look = PLAIN.replace(white=400.0, black=0.0, read_noise=20.0, noise_everywhere=True)
     picture = drawn(look, in_front(PINHOLE, (40.0, 38.0), 4.0))
     # The card fills the image, the ring's band does not: far from its edges.
@@ -304,7 +293,7 @@ def test_grey_levels_end_at_0_and_255() -> None:
 
 @pytest.mark.parametrize('everywhere', [True, False])
 @pytest.mark.parametrize('grey', [30.0, 180.0])
-def test_noise_is_that_of_shot_and_reading(everywhere: bool, grey: float) -> None:
+def test_noise_is_that_of_shot_and_reading(everywhere, grey):
     levels = dict.fromkeys(('sky', 'ground', 'white', 'black'), grey)
     look = PLAIN.replace(**levels, read_noise=2.0, shot_noise=0.05, noise_everywhere=everywhere)
     simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), look))
@@ -326,11 +315,11 @@ def test_noise_is_that_of_shot_and_reading(everywhere: bool, grey: float) -> Non
     assert (outside.std(axis=0).max() > 0.0) == everywhere
 
 
-def test_a_picture_repeats_with_its_generator_and_differs_between_cameras() -> None:
+def test_a_picture_repeats_with_its_generator_and_differs_between_cameras():
     look = PLAIN.replace(read_noise=3.0, noise_everywhere=True)
     place = in_front(PINHOLE, (40.0, 38.0), 8.0)
 
-    def make(seed: int, of_look: int = 1, name: str = 'left') -> np.ndarray:
+    def make(seed, of_look=1, name='left'):
         return drawn(look.replace(seed=of_look), place, seed=seed, name=name)
 
     assert np.array_equal(make(1), make(1))
@@ -344,7 +333,7 @@ def test_a_picture_repeats_with_its_generator_and_differs_between_cameras() -> N
 # --- use -----------------------------------------------------------------------------------------
 
 
-def test_centers_are_projections_of_the_circles_centres() -> None:
+def test_centers_are_projections_of_the_circles_centres():
     scene = Scene((RING.replace(offset=0.3), RING.replace(name='behind')), PLAIN)
     places = np.array([[0.1, 8.0, 0.05], [0.0, -8.0, 0.0]])
     centers = CameraSimulator(BENT, AHEAD, scene).centers(places)

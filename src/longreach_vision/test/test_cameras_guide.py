@@ -4,8 +4,6 @@ The commands of docs/cameras.md, in their order, on rendered material.
 The recordings are MJPEG, of cameras with rolling shutters whose clocks differ.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -57,12 +55,12 @@ BOARDS = (
 )
 
 
-def commands() -> list[list[str]]:
+def commands():
     lines = re.findall(r'^    (longreach .*)$', GUIDE.read_text(encoding='utf-8'), re.MULTILINE)
     return [shlex.split(line) for line in lines]
 
 
-def rig_with(names: list[str]) -> Rig:
+def rig_with(names):
     cameras = {
         name: MountedCamera(TRUTH, Pose.from_look_at((x, -5.0, 0.4), (0.0, 0.0, 0.3)))
         for name, x in (('left', -0.9), ('right', 0.9))
@@ -71,7 +69,7 @@ def rig_with(names: list[str]) -> Rig:
     return Rig(cameras, Plane(np.array([0.0, 1.0, 0.0]), 0.0), markers)
 
 
-def bar(time: float) -> np.ndarray:
+def bar(time):
     """Return the ends of the bar (2, 3): it moves up, down and sideways, and turns."""
     tilt = 0.5 * np.sin(2.1 * time) + 0.2
     middle = np.array(
@@ -82,7 +80,7 @@ def bar(time: float) -> np.ndarray:
 
 
 @pytest.fixture(scope='module')
-def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def material(tmp_path_factory):
     folder = tmp_path_factory.mktemp('afternoon')
     rng = np.random.default_rng(7)
     for side in ('left', 'right'):
@@ -104,7 +102,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def write_reference(folder, capsys):
     """Write reference.yaml: measured positions, and the detected pixels nearest to each."""
     poses = {side: one.pose for side, one in rig_with(['p']).cameras.items()}
     errors = {'rng': np.random.default_rng(3), 'pixel': 0.1, 'deviation': 0.002}
@@ -119,7 +117,7 @@ def write_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / 'reference.yaml').write_text(yaml.safe_dump(values))
 
 
-def state_line_time(rig: Path) -> None:
+def state_line_time(rig):
     values = yaml.safe_load(rig.read_text())
     for camera in values['cameras'].values():
         camera['line_time'] = LINE_TIME
@@ -127,9 +125,7 @@ def state_line_time(rig: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_guide(
-    material: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_of_the_guide(material, monkeypatch, capsys):
     monkeypatch.chdir(material)
     out = {}
     for words in commands():

@@ -1,13 +1,9 @@
 """The offset between the clocks of two cameras: found, not found, written, corrected."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +16,7 @@ from small_rig import START, seen_at, small_rig, write_small_rig
 from swinging import NAMES, estimated, followed, frames_seen, seen, sightings_of
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers.rig import load_rig
 from longreach_markers.tracking import pair_fit
 from longreach_markers.tracking.clock_offset import estimate_offset
 from longreach_markers.tracking.follower import Follower, follow
@@ -63,7 +59,7 @@ def test_an_offset_is_found(offset, search):
 
 
 @pytest.mark.parametrize('seed', range(3))
-def test_it_is_the_same_with_stamps_since_1970(seed: int) -> None:
+def test_it_is_the_same_with_stamps_since_1970(seed):
     start = 1_764_000_000.0
     found, same = (
         estimated(0.004, search=False, seed=seed, pixel=0.005, start=at) for at in (start, 0.0)
@@ -79,7 +75,7 @@ def test_it_is_the_same_with_stamps_since_1970(seed: int) -> None:
 
 
 @pytest.mark.parametrize('after', [1e-9, 1e-6, 1e-4, 2e-3, 7e-3])
-def test_images_that_were_read_late_in_a_burst_do_not_mislead(after: float) -> None:
+def test_images_that_were_read_late_in_a_burst_do_not_mislead(after):
     # One in twenty of the right camera waits, and is stamped just before the next one.
     rig, frames = frames_seen({'left': 0.0, 'right': 0.011})
     late = np.random.default_rng(0).random(len(frames)) < 0.05
@@ -128,7 +124,7 @@ def test_a_rolling_shutter_is_found(offset):
 
 
 @pytest.mark.parametrize('apart', [-30e-6, -15e-6, 3e-6])
-def test_rolling_shutters_that_differ_are_named(apart: float) -> None:
+def test_rolling_shutters_that_differ_are_named(apart):
     found = estimated(0.002, line_time=15e-6, apart=apart, amplitude=0.3)
     assert abs(found.lines_apart - apart) < 5.0 * found.lines_apart_deviation < 2e-6
     assert f'of right and left differ by {1e6 * found.lines_apart:+.2f} us a row' in found.warning
@@ -145,7 +141,7 @@ def test_a_global_shutter_is_known_as_such():
 
 
 @pytest.mark.parametrize(('jitter', 'duration'), [(0.0, 3.0), (2e-3, 8.0)])
-def test_the_standard_error_is_that_of_the_scatter(jitter: float, duration: float) -> None:
+def test_the_standard_error_is_that_of_the_scatter(jitter, duration):
     given = {'duration': duration, 'jitter': jitter, 'search': False}
     found = [estimated(0.004, seed=seed, **given) for seed in range(15)]
     ratios = np.array([(one.offset - 0.004) / one.deviation for one in found])
@@ -182,7 +178,7 @@ def test_an_estimate_that_has_not_converged_is_unknown(monkeypatch):
 
 @pytest.mark.parametrize('side', ['left', 'right'])
 @pytest.mark.parametrize(('rate', 'count'), [(30.0, 1), (30.0, -1), (15.0, 3), (60.0, 2)])
-def test_a_step_of_a_clock_is_named(side: str, rate: float, count: int) -> None:
+def test_a_step_of_a_clock_is_named(side, rate, count):
     found = estimated(0.0, rate=rate, lost=(side, 5.0, count), pitch=2e-4)
     (step,) = found.steps
     assert step.camera == side
@@ -197,14 +193,14 @@ def test_a_step_of_a_clock_is_named(side: str, rate: float, count: int) -> None:
     assert found.fields()['steps'][0]['camera'] == side
 
 
-def test_a_step_that_leaves_an_offset_unknown_is_none() -> None:
+def test_a_step_that_leaves_an_offset_unknown_is_none():
     # First a step is tried 0.1 s before another one, with too few sightings between them.
     (step,) = estimated(-0.19, duration=7.0, lost=('right', 3.7, 1)).steps
     assert step.time == pytest.approx(3.9, abs=0.07)
     assert abs(step.jump + 1.0 / 30.0) < 5.0 * step.deviation < 1e-3
 
 
-def test_several_steps_of_both_clocks() -> None:
+def test_several_steps_of_both_clocks():
     # Stamps of the left camera are late from 8 s on.
     late = (1.0 / 30.0, 8.0, math.inf)
     found = estimated(0.004, duration=12.0, lost=('right', 4.0, 1), late=late, dropped=0.03)
@@ -216,7 +212,7 @@ def test_several_steps_of_both_clocks() -> None:
 
 
 @pytest.mark.parametrize('drift', [3e-4, -3e-4])
-def test_clocks_that_drift_apart_are_no_more_than_perhaps_lost_images(drift: float) -> None:
+def test_clocks_that_drift_apart_are_no_more_than_perhaps_lost_images(drift):
     warning = estimated(0.003, duration=20.0, drift=drift, search=False).warning
     found = re.search(r'or that of right runs at another rate, by (\S+) ppm', warning)
     assert float(found[1]) == pytest.approx(1e6 * drift, rel=0.15)
@@ -224,7 +220,7 @@ def test_clocks_that_drift_apart_are_no_more_than_perhaps_lost_images(drift: flo
 
 @pytest.mark.parametrize('amplitude', [0.0, 1.0])
 @pytest.mark.parametrize('pitch', [3e-4, 3e-3])
-def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude: float, pitch: float) -> None:
+def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude, pitch):
     found = estimated(0.015, amplitude=amplitude, pitch=pitch, since=5.0, duration=9.0)
     assert found.bump == pytest.approx(5.0, abs=0.07)
     assert found.moved == 'right'
@@ -236,7 +232,7 @@ def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude: float, pitch
         assert 'until right was bumped at t = 5.0' in str(found)
 
 
-def test_a_bump_of_cameras_that_see_no_motion_tells_no_offset() -> None:
+def test_a_bump_of_cameras_that_see_no_motion_tells_no_offset():
     # In one of twelve the image at the bump was taken for motion: 0.1 ms for 15 ms, of 1.7 ms.
     cases = (estimated(0.015, amplitude=0.0, pitch=3e-3, since=5.0, duration=9.0, seed=seed)
              for seed in range(12))  # fmt: skip
@@ -244,7 +240,7 @@ def test_a_bump_of_cameras_that_see_no_motion_tells_no_offset() -> None:
 
 
 @pytest.mark.parametrize('seed', range(6))
-def test_sound_recordings_have_no_steps_and_no_bumps(seed: int) -> None:
+def test_sound_recordings_have_no_steps_and_no_bumps(seed):
     rng = np.random.default_rng(seed)
     rate, amplitude = float(rng.choice([10.0, 25.0, 50.0])), float(rng.choice([0.0, 0.1, 1.0]))
     dropped, pitch = float(rng.choice([0.0, 0.1])), 2e-4 * rng.normal()
@@ -256,7 +252,7 @@ def test_sound_recordings_have_no_steps_and_no_bumps(seed: int) -> None:
 
 
 @pytest.mark.parametrize(('shift', 'first', 'span'), [(0.005, 3.0, 0.4), (0.033, 5.3, 0.8)])
-def test_a_short_part_with_other_stamps_is_named(shift: float, first: float, span: float) -> None:
+def test_a_short_part_with_other_stamps_is_named(shift, first, span):
     start = 1000.0
     found = estimated(0.0, duration=12.0, start=start, late=(shift, first, first + span))
     assert found.contradiction == pytest.approx((first + start, first + span + start), abs=0.3)
@@ -267,7 +263,7 @@ def test_a_short_part_with_other_stamps_is_named(shift: float, first: float, spa
 
 # The last: stamps of three seconds are late, and right again.
 @pytest.mark.parametrize('fault', [{'lens': 1.0}, {'late': (0.02, 3.0, 6.0)}])
-def test_residuals_far_above_noise_give_no_offset(fault) -> None:
+def test_residuals_far_above_noise_give_no_offset(fault):
     found = estimated(0.004, **fault)
     assert found.misfit > 3.0 or found.steps
     assert not found.is_known
@@ -284,8 +280,8 @@ def test_residuals_far_above_noise_give_no_offset(fault) -> None:
     ],
 )
 def test_commands_that_write_refuse_other_clocks(
-    monkeypatch, tmp_path, offset: float, given, words: tuple[str, ...], text: str
-) -> None:
+    monkeypatch, tmp_path, offset, given, words, text
+):
     file = write_small_rig(tmp_path)
     before, found = file.read_text(), seen(offset, **given)
     monkeypatch.setattr(tracking_commands, '_collected', lambda _: (found.rig, found))
@@ -319,7 +315,7 @@ def test_a_file_of_another_layout_is_refused_and_kept(tmp_path):
         write_time(file, 'right', 'delay', 20.0, 'any')
 
 
-def test_a_rig_with_a_base_is_read_with_all_its_files_and_not_written(tmp_path: Path) -> None:
+def test_a_rig_with_a_base_is_read_with_all_its_files_and_not_written(tmp_path):
     write_small_rig(tmp_path)
     file = tmp_path / 'other.yaml'
     file.write_text('base: rig.yaml\ntracking: {gap: 0.01}\n')
@@ -329,11 +325,11 @@ def test_a_rig_with_a_base_is_read_with_all_its_files_and_not_written(tmp_path: 
         write_time(file, 'right', 'delay', 0.015, 'any')
 
 
-def test_line_times_are_those_of_rows_of_the_calibration(tmp_path: Path) -> None:
+def test_line_times_are_those_of_rows_of_the_calibration(tmp_path):
     """Images of half the size have half as many rows: each takes twice as long."""
     file = write_small_rig(tmp_path)
     rig = load_rig(file)
-    clocks: Any = SimpleNamespace(line_time=lambda: (20e-6, 3e-6, [*rig.cameras]))
+    clocks = SimpleNamespace(line_time=lambda: (20e-6, 3e-6, [*rig.cameras]))
     words = argparse.Namespace(rig=file, scale=0.5)
     lines, warning = tracking_commands._write_line_times(words, rig, clocks)
     assert (lines, warning) == (dict.fromkeys(rig.cameras, 10e-6), '')
@@ -379,13 +375,13 @@ def test_pictures_with_late_stamps(capsys, tmp_path):
 LINE = 60e-6  # [s], so that 300 rows take as long as 1080 rows of a usual camera
 
 
-def rolling(time: float) -> np.ndarray:
+def rolling(time):
     swing = 0.3 * np.sin(2.0 * np.pi * 0.8 * time + np.array([0.0, 1.0]))
     far = np.array([[0.0, 0.0, 0.7], [0.0, 0.0, 0.4]])  # from the middle row
     return START + far + swing[:, None] * np.array([0.3, 0.0, 1.0])
 
 
-def rolling_rig(line_time: float) -> Rig:
+def rolling_rig(line_time):
     rig = placed(small_rig(), rolling(0.0))
     for side in rig.cameras:
         rig = with_camera(rig, side, line_time=line_time)
@@ -395,7 +391,7 @@ def rolling_rig(line_time: float) -> Rig:
 @pytest.mark.slow
 def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
     rng, rigs = np.random.default_rng(2), {'without': rolling_rig(0.0), 'with': rolling_rig(LINE)}
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in rigs}
+    errors = {name: [] for name in rigs}
     squares = []
     trackers = {name: RigTracker(one) for name, one in rigs.items()}
     for k in range(20):
@@ -428,7 +424,7 @@ def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
 def test_the_shear_of_a_rolling_shutter_is_not_taken_for_a_tilt():
     rig, rng, squares = rolling_rig(LINE), np.random.default_rng(2), []
 
-    def taken(side: str, k: int) -> np.ndarray:
+    def taken(side, k):
         return digitised(view(rig, side, rolling, k / 30.0, LINE), rng)
 
     for frame in followed(Follower(rig), taken, 8):

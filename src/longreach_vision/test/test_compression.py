@@ -1,9 +1,6 @@
 """Rendered markers in videos: what compression between frames costs is part of the covariance."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +16,13 @@ from longreach_markers.tracking.follower import Follower
 COUNT, RATE = 60, 30.0
 
 
-def places(time: float) -> np.ndarray:
+def places(time):
     swing = 0.12 * np.sin(2.0 * np.pi * 0.7 * time + np.array([0.0, 1.0]))
     return START + swing[:, None] * np.array([0.5, 0.0, 1.0])
 
 
 @pytest.fixture(scope='module')
-def pictures() -> dict[str, list[np.ndarray]]:
+def pictures():
     rig, rng = small_rig(), np.random.default_rng(4)
     return {
         side: [digitised(view(rig, side, places, k / RATE), rng) for k in range(COUNT)]
@@ -33,7 +30,7 @@ def pictures() -> dict[str, list[np.ndarray]]:
     }
 
 
-def ratio(shown: dict[str, list[np.ndarray]]) -> float:
+def ratio(shown):
     """Return the mean squared error in the plane over its covariance, after a second."""
     rig, squares = small_rig(), []
     frames = followed(Follower(rig), lambda side, k: shown[side][k], COUNT, RATE)
@@ -48,7 +45,7 @@ def ratio(shown: dict[str, list[np.ndarray]]) -> float:
     return float(np.mean(squares))
 
 
-def written(folder: Path, shown: dict[str, list[np.ndarray]]) -> dict[str, Path]:
+def written(folder, shown):
     return {
         side: write_video(folder / f'{side}.mp4', images, 'mp4v', RATE)
         for side, images in shown.items()

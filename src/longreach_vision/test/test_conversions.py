@@ -1,13 +1,10 @@
 """Between messages and the library's objects."""
 
-from __future__ import annotations
-
 import array
 import sys
 from functools import partial
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +35,7 @@ CAMERA = Camera('left', 2452, 2054, 2600.0, 2601.5, 1220.25, 1030.5, distortion=
 # --- images ----------------------------------------------------------------------------------
 
 
-def test_there_and_back() -> None:
+def test_there_and_back():
     image = np.random.default_rng(1).integers(0, 255, (5, 7), np.uint8)
     message = array_to_image(image, 'mono8', STAMP, 'left_optical')
     assert (message.header.stamp, message.header.frame_id) == (STAMP, 'left_optical')
@@ -52,7 +49,7 @@ def test_there_and_back() -> None:
     assert shown[1, 1] == 5
 
 
-def test_a_message_is_filled_again() -> None:
+def test_a_message_is_filled_again():
     first = array_to_image(np.full((4, 6), 7, np.uint8), 'mono8', STAMP, 'a')
     memory = first.data
     again = array_to_image(np.full((4, 6), 9, np.uint8), 'mono8', Time(sec=13), 'b', first)
@@ -63,7 +60,7 @@ def test_a_message_is_filled_again() -> None:
     assert (len(larger.data), larger.height, set(larger.data)) == (30, 5, {3})
 
 
-def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
+def test_padding_and_order_of_bytes_are_taken_from_the_message():
     message = Image(height=2, width=1, encoding='mono16', is_bigendian=1, step=3)
     message.data = array.array('B', [0xFF, 0xFF, 0xAA, 0x01, 0x01, 0xAA])
     assert image_to_gray(message).tolist() == [[255], [1]]
@@ -72,7 +69,7 @@ def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
 # --- cameras ---------------------------------------------------------------------------------
 
 
-def test_a_camera_as_a_message() -> None:
+def test_a_camera_as_a_message():
     eight = (-0.1, 0.02, 1e-3, -2e-3, 0.01, 0.1, 0.0, 0.0)
     camera = CAMERA.replace(model='rational_polynomial', distortion=eight)
     info = camera_to_info(camera, STAMP, 'left_optical')
@@ -87,7 +84,7 @@ def test_a_camera_as_a_message() -> None:
 # --- markers ---------------------------------------------------------------------------------
 
 
-def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
+def test_shapes_show_where_markers_are_and_take_lost_ones_away():
     place = Location(np.array([1.0, 0.0, 3.0]), np.eye(3))
     estimates = {
         'tip': Estimate('tip', TRACKED, '', ('left',), place),
@@ -112,13 +109,13 @@ def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
 
 
 @pytest.fixture
-def vision_msgs(monkeypatch: pytest.MonkeyPatch) -> None:
+def vision_msgs(monkeypatch):
     try:
         import_module('vision_msgs.msg')
     except ImportError:
-        kinds: Any = ModuleType('vision_msgs.msg')
+        kinds = ModuleType('vision_msgs.msg')
 
-        def detection(**given: Any) -> SimpleNamespace:
+        def detection(**given):
             center = SimpleNamespace(position=SimpleNamespace())
             return SimpleNamespace(**given, bbox=SimpleNamespace(center=center))
 
@@ -131,7 +128,7 @@ def vision_msgs(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, 'vision_msgs.msg', kinds)
 
 
-def test_markers_in_an_image_as_detections(vision_msgs: None) -> None:
+def test_markers_in_an_image_as_detections(vision_msgs):
     observed = {'tip': seen_at(101.5, 55.25), 'base': lost('hidden', np.array([3.0, 4.0]), 9.0)}
     told = observations_to_detections(observed, Time(sec=3), 'left')
     assert (told.header.stamp.sec, told.header.frame_id) == (3, 'left')
@@ -145,7 +142,7 @@ def test_markers_in_an_image_as_detections(vision_msgs: None) -> None:
     assert one.results[0].pose.covariance[0] == -1.0
 
 
-def test_markers_in_space_as_detections(vision_msgs: None) -> None:
+def test_markers_in_space_as_detections(vision_msgs):
     covariance = np.diag([1e-6, 4e-6, 9e-6])
     place = Location(np.array([1.0, 2.0, 3.0]), covariance)
     estimates = {

@@ -1,7 +1,5 @@
 """``detect``: what it prints, what it writes and what it refuses."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json
@@ -29,7 +27,7 @@ KEYS.append('milliseconds')
 MORE = ['reason', 'inner', 'bright']
 
 
-def ring(center=CENTER, seed=0) -> np.ndarray:
+def ring(center=CENTER, seed=0):
     exact, _ = marker(center, RADIUS, camera=CAMERA.replace(distortion=()))
     return taken(exact, seed=seed)
 
@@ -51,7 +49,7 @@ def calibration(tmp_path):
 call = functools.partial(small_commands.call, 'detect')
 
 
-def printed(capsys, *words: object) -> list:
+def printed(capsys, *words):
     """What a call prints: one JSON object on each line, without NaN."""
     assert call(*words, '--format', 'json') == 0
     out, err = capsys.readouterr()
@@ -59,7 +57,7 @@ def printed(capsys, *words: object) -> list:
     return [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
 
 
-def refused(text: str, *words: object) -> None:
+def refused(text, *words):
     small_commands.refused(text, 'detect', *words)
 
 

@@ -1,7 +1,5 @@
 """Tracks as messages, of ROS and of the types of a bag."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -24,16 +22,16 @@ STAMP = 12_000_000_345
 
 
 @pytest.fixture(params=['ros', 'bag'])
-def types(request: pytest.FixtureRequest) -> Types:
+def types(request):
     return ros_type if request.param == 'ros' else bag_typestore().types.__getitem__
 
 
-def is_headed(message: Any, frame_id: str) -> bool:
+def is_headed(message, frame_id):
     header = message.header
     return (header.stamp.sec, header.stamp.nanosec, header.frame_id) == (12, 345, frame_id)
 
 
-def test_observations_are_told_as_they_are(types: Types) -> None:
+def test_observations_are_told_as_they_are(types):
     observations = {
         'one': seen_at(101.5, 55.25),
         'two': seen_at(101.5, 55.25, UNCERTAIN),
@@ -54,7 +52,7 @@ def test_observations_are_told_as_they_are(types: Types) -> None:
     assert np.isnan(three.covariance).all()
 
 
-def test_estimates_are_told_as_they_are_and_nan_where_unknown(types: Types) -> None:
+def test_estimates_are_told_as_they_are_and_nan_where_unknown(types):
     flat = Location(np.array([1.0, 0.0, 3.0]), np.diag([1e-6, 0.0, 4e-6]))
     free = Location(np.array([1.0, 0.02, 3.0]), np.full((3, 3), 2e-6))
     estimates = {
@@ -79,7 +77,7 @@ def test_estimates_are_told_as_they_are_and_nan_where_unknown(types: Types) -> N
     assert np.isnan([none.in_plane.x, *none.in_plane_covariance, none.triangulated.z]).all()
 
 
-def test_the_pose_of_a_body_has_the_covariance_that_ros_defines(types: Types) -> None:
+def test_the_pose_of_a_body_has_the_covariance_that_ros_defines(types):
     """Position first, and rotations about the fixed axes of the parent frame."""
     rng = np.random.default_rng(1)
     rotation = cv2.Rodrigues(np.array([0.3, -0.8, 1.1]))[0]

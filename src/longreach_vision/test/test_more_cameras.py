@@ -1,7 +1,5 @@
 """Three cameras and more: what a third one adds, from pictures to positions and tables."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil
@@ -18,9 +16,8 @@ from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.marker.detection import TRACKED, UNCERTAIN
-from longreach_markers.rig import MountedCamera, Rig, load_rig
+from longreach_markers.rig import MountedCamera, load_rig
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.frames import RigFrame
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
@@ -32,7 +29,7 @@ LOOK = CameraLook(clutter=10, seed=3)
 POSE_COVARIANCE = np.diag([1e-6] * 3 + [4e-6] * 3)
 
 
-def rig_of_three(covariance: np.ndarray | None = None) -> Rig:
+def rig_of_three(covariance=None):
     """The small rig with a third camera above the others."""
     rig = small_rig()
     camera = rig.cameras['left'].camera.replace(name='top')
@@ -44,11 +41,11 @@ def rig_of_three(covariance: np.ndarray | None = None) -> Rig:
     return dataclasses.replace(rig, cameras=cameras)
 
 
-def only(rig: Rig, *names: str) -> Rig:
+def only(rig, *names):
     return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
 
 
-def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> list[RigFrame]:
+def tracked(seen, known, hidden=None):
     path = small_path(0.8)
     pictures = []
     for k, one in enumerate(drawn_pictures(simulators_of(seen, LOOK), path, TIMES)):
@@ -61,7 +58,7 @@ def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> li
 TIMES = frame_times(small_path(0.8), 15.0)
 
 
-def errors_of(frames: list[RigFrame], kind: str) -> np.ndarray:
+def errors_of(frames, kind):
     path = small_path(0.8)
     return np.array(
         [
@@ -72,7 +69,7 @@ def errors_of(frames: list[RigFrame], kind: str) -> np.ndarray:
     )
 
 
-def test_a_third_camera_makes_positions_more_accurate() -> None:
+def test_a_third_camera_makes_positions_more_accurate():
     rig = rig_of_three()
     three = tracked(rig, rig)
     two = tracked(rig, only(rig, 'left', 'right'))
@@ -92,7 +89,7 @@ def test_a_third_camera_makes_positions_more_accurate() -> None:
     assert three[-1].chi_square == pytest.approx(1.0, abs=0.7)
 
 
-def test_no_step_where_one_of_three_is_hidden() -> None:
+def test_no_step_where_one_of_three_is_hidden():
     known = rig_of_three(POSE_COVARIANCE)
     # The cameras are not where the rig says, within its covariance.
     rng = np.random.default_rng(5)
@@ -114,7 +111,7 @@ def test_no_step_where_one_of_three_is_hidden() -> None:
     assert np.abs(apart).max() > 4e-4
 
 
-def test_a_camera_that_was_bumped_is_named() -> None:
+def test_a_camera_that_was_bumped_is_named():
     rig = rig_of_three(1e-4 * POSE_COVARIANCE)
     pose = Pose.from_look_at((0.2, -4.6, 1.8), (0.03, 0.0, 0.3))
     frames = tracked(with_camera(rig, 'top', pose=pose), rig)
@@ -123,7 +120,7 @@ def test_a_camera_that_was_bumped_is_named() -> None:
     assert one.reason.startswith('the ray of the camera top misses the others by ')
 
 
-def test_track_writes_the_columns_of_each_camera(capsys, tmp_path: Path) -> None:
+def test_track_writes_the_columns_of_each_camera(capsys, tmp_path):
     scene = make_scene(tmp_path, rig_of_three())
     sources = [scene / 'seen' / name for name in THREE]
     words = ('track', *sources, '--config', scene / 'rig.yaml', '--out', tmp_path)
@@ -165,7 +162,7 @@ def test_track_writes_the_columns_of_each_camera(capsys, tmp_path: Path) -> None
     refused('left is no bag; give a bag', 'sync', *few[:1], *few[2:])
 
 
-def test_a_third_camera_beside_the_boom_is_one_line(tmp_path: Path) -> None:
+def test_a_third_camera_beside_the_boom_is_one_line(tmp_path):
     installed = share_directory('longreach_vision') / 'config'
     text = (installed / 'rig_boom.yaml').read_text()
     (line,) = re.findall(r'  # (top: .*)\n', text)

@@ -1,10 +1,7 @@
 """Three cameras and more: their clocks, a known distance, a bumped one, reference points."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,13 +18,12 @@ from test_pose_agreement import bumped, recorded, rig_of_four
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.files import write_camera
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers.rig import load_rig
 from longreach_markers.setup.known_distance import DistanceCheck
 from longreach_markers.setup.localisation import localise
 from longreach_markers.setup.reference_points import reference_file
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
-from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
 from longreach_vision.commands.check_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -40,7 +36,7 @@ LENGTH = float(np.linalg.norm(START[1] - START[0]))
 
 
 @pytest.fixture(scope='module')
-def bar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bar(tmp_path_factory):
     """Pictures of a bar that swings, by three cameras with delays that rig.yaml does not state."""
     rig, times = rig_of_three(), np.linspace(0.0, 1.2, 121)
     late = rig
@@ -52,7 +48,7 @@ def bar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_scene(folder, rig, path, late)
 
 
-def test_sync_writes_the_delay_of_each_camera(capsys, bar: Path) -> None:
+def test_sync_writes_the_delay_of_each_camera(capsys, bar):
     sources = [bar / 'seen' / name for name in THREE]
     told = printed(capsys, 'sync', *sources, '--rig', bar / 'rig.yaml')
     assert [one['camera'] for one in told['cameras']] == ['right', 'top']
@@ -64,7 +60,7 @@ def test_sync_writes_the_delay_of_each_camera(capsys, bar: Path) -> None:
     assert found['left'].delay == 0.0
 
 
-def test_check_compares_all_cameras_and_each_two(capsys, bar: Path) -> None:
+def test_check_compares_all_cameras_and_each_two(capsys, bar):
     sources = [bar / 'seen' / name for name in THREE]
     words = ('check', *sources, '--rig', bar / 'late.yaml', '--distance', f'one:two={LENGTH}')
     told = printed(capsys, *words)
@@ -80,7 +76,7 @@ def test_check_compares_all_cameras_and_each_two(capsys, bar: Path) -> None:
     assert one.warnings[0].startswith('left and top track one and two in 3 image pairs')
 
 
-def test_one_camera_is_refused(bar: Path, tmp_path: Path) -> None:
+def test_one_camera_is_refused(bar, tmp_path):
     write_rig(only(rig_of_three(), 'top'), tmp_path / 'rig.yaml')
     words = (bar / 'seen/top', '--rig', tmp_path / 'rig.yaml')
     refused('has one camera, allowed: two or more', 'sync', *words)
@@ -89,13 +85,13 @@ def test_one_camera_is_refused(bar: Path, tmp_path: Path) -> None:
 # --- cameras that do not see the same markers -----------------------------------------------
 
 
-def shown(**markers: str) -> tuple[Rig, list[RigFrame]]:
+def shown(**markers):
     names = {camera: tuple(text.split()) for camera, text in markers.items()}
     delays = {camera: DELAYS[camera] for camera in markers}
     return frames_seen(delays, shown=names, duration=6.0, seed=1)
 
 
-def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
+def test_a_camera_that_shares_no_marker_is_compared_through_another():
     clocks = compare_clocks(
         sightings_of(*shown(left='one two', right='one two three', top='three'))
     )
@@ -108,7 +104,7 @@ def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
     assert 'of top against left: cannot be known from 0 sightings' in str(failed)
 
 
-def test_a_running_tracker_judges_two_cameras_at_a_time() -> None:
+def test_a_running_tracker_judges_two_cameras_at_a_time():
     rig, frames = shown(left='one two three', right='', top='one two three')
     judge = CameraJudge(rig, 100.0)
     for frame in frames:
@@ -123,20 +119,20 @@ def test_a_running_tracker_judges_two_cameras_at_a_time() -> None:
     assert [judge.work(120.6 + k) for k in range(4)] == [False, False, False, True]
 
 
-def test_a_camera_apart_from_all_others_has_no_offset() -> None:
+def test_a_camera_apart_from_all_others_has_no_offset():
     clocks = compare_clocks(sightings_of(*shown(left='one two', right='one two', top='three')))
     assert list(clocks.offsets) == ['right']
     assert [one.cameras for one in clocks.failed] == [('left', 'top'), ('right', 'top')]
 
 
-def test_a_line_time_that_all_cameras_have() -> None:
+def test_a_line_time_that_all_cameras_have():
     clocks = compare_clocks(sightings_of(*frames_seen(DELAYS, line_time=15e-6, duration=6.0)))
     line_time, deviation, cameras = clocks.line_time()
     assert abs(line_time - 15e-6) < 4.0 * deviation
     assert set(cameras) == set(THREE)
 
 
-def test_line_times_that_differ_are_not_averaged() -> None:
+def test_line_times_that_differ_are_not_averaged():
     pairs = {'right': 15e-6, 'top': 0.0}
     known = {'line_deviation': 1e-7, 'line_shift': 9.0}
     found = {
@@ -149,7 +145,7 @@ def test_line_times_that_differ_are_not_averaged() -> None:
         clocks.line_time()
 
 
-def test_sync_leaves_what_it_does_not_know(capsys, bar: Path, tmp_path: Path) -> None:
+def test_sync_leaves_what_it_does_not_know(capsys, bar, tmp_path):
     # The third camera sees markers that stand still.
     rig = rig_of_three()
     write_rig(rig, tmp_path / 'rig.yaml')
@@ -170,7 +166,7 @@ def test_sync_leaves_what_it_does_not_know(capsys, bar: Path, tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize('side', ['left', 'top'])
-def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path: Path, side: str) -> None:
+def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path, side):
     rig = rig_of_four(rig_of_three())
     seen, file = recorded(tmp_path, side, 0, rig), tmp_path / 'rig.yaml'
     words = ('pose', '--refine', *seen, '--rig', file)
@@ -193,8 +189,8 @@ def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path: Path, side: s
     assert list(load_rig(file).cameras) == list(THREE)
 
 
-def test_which_camera_is_wrong_needs_others_that_agree() -> None:
-    def agreement(first: str, second: str, chi_square: float, sightings: int = 99) -> Agreement:
+def test_which_camera_is_wrong_needs_others_that_agree():
+    def agreement(first, second, chi_square, sightings=99):
         return Agreement((first, second), sightings, chi_square)
 
     broken = [agreement('left', 'right', 50.0), agreement('right', 'top', 40.0)]
@@ -208,7 +204,7 @@ def test_which_camera_is_wrong_needs_others_that_agree() -> None:
 # --- reference points -----------------------------------------------------------------------
 
 
-def test_reference_points_of_three_cameras_give_a_rig(capsys, tmp_path: Path) -> None:
+def test_reference_points_of_three_cameras_give_a_rig(capsys, tmp_path):
     cameras, poses = dict.fromkeys(THREE, LENS), POSES | {'top': TOP}
     values = mapping(cameras=cameras, poses=poses, rng=np.random.default_rng(2), deviation=0.003)
     values['distances'] = [{'between': ['top', 'p1'], 'distance': 1.0, 'deviation': 10.0}]

@@ -1,7 +1,5 @@
 """Overlays as files: videos and folders."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from small_commands import full_disk

@@ -1,10 +1,7 @@
 """Cameras that disagree: a bumped camera is named, and its pose is found again."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from swinging import followed
 
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import Location
-from longreach_markers.rig import MarkerOnRig, Rig, load_rig
+from longreach_markers.rig import MarkerOnRig, load_rig
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
@@ -32,7 +29,7 @@ TURN, SHIFT = 1e-4, 5e-4  # standard deviations of the poses [rad], [m]
 PITCH = 2e-3  # [rad], one pixel
 
 
-def rig_of_four(rig: Rig | None = None) -> Rig:
+def rig_of_four(rig=None):
     """Return cameras with nearly exact poses, and four markers that are spread."""
     rig, spread = rig or small_rig(), np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
     cameras = {
@@ -46,14 +43,12 @@ def rig_of_four(rig: Rig | None = None) -> Rig:
     return dataclasses.replace(rig, cameras=cameras, markers=markers)
 
 
-def bumped(rig: Rig, side: str) -> Rig:
+def bumped(rig, side):
     error = np.array([PITCH, 0.0, 0.0, 0.0, 0.002, 0.001])
     return with_camera(rig, side, pose=moved_pose(rig.cameras[side].pose, error))
 
 
-def recorded(
-    folder: Path, side: str | None, begin: int, rig: Rig | None = None
-) -> tuple[object, ...]:
+def recorded(folder, side, begin, rig=None):
     rig, rng = rig or rig_of_four(), np.random.default_rng(5)
     write_rig(rig, folder / 'rig.yaml')
     still = MarkerPath(tuple('abcd'), np.array([0.0, 9.0]), np.repeat(PLACES[None], 2, axis=0))

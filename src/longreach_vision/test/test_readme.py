@@ -2,8 +2,6 @@
 The package's README: its files load, and its examples run.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_dynamics.parameters import Parameters, load
+from longreach_dynamics.parameters import load
 from longreach_markers.rig import load_rig, rig_file
 from longreach_markers.setup.reference_points import Reference
 from longreach_vision.io.picture_files import render_sequence
@@ -27,8 +25,8 @@ PACKAGE = Path(__file__).resolve().parent.parent
 README = (PACKAGE / 'README.md').read_text(encoding='utf-8')
 
 
-def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
-    def names(cls: type[Parameters]) -> set[str]:
+def test_cameras_with_the_tracker_have_the_parameters_of_both():
+    def names(cls):
         return {field.name for field in dataclasses.fields(cls)}
 
     assert 'It has the parameters of both' in README
@@ -43,26 +41,24 @@ def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
         (CameraLook, 'simulated_cameras'),
     ],
 )
-def test_readme_shows_a_file_of_each_kind_that_loads(cls: type[Parameters], name: str) -> None:
+def test_readme_shows_a_file_of_each_kind_that_loads(cls, name):
     file = f'config/{name}.yaml'
     assert f'[{name}.yaml]({file})' in README
     assert load(cls, PACKAGE / file)
 
 
-def test_readme_names_the_columns_of_a_csv_file() -> None:
+def test_readme_names_the_columns_of_a_csv_file():
     table_of_columns = set(re.findall(r'`((?:NAME\.)?\w+)`', README))
     assert set(columns_of(['NAME'])) <= table_of_columns
 
 
-def test_every_module_is_named() -> None:
+def test_every_module_is_named():
     modules = {path.stem for path in (PACKAGE / 'longreach_vision').rglob('*.py')} - {'__init__'}
     missing = modules - set(re.findall(r'`(\w+)`', README))
     assert not missing, f'README lacks {sorted(missing)}'
 
 
-def test_examples_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_run(tmp_path, monkeypatch, capsys):
     """In a workspace with pictures of the boom's markers at rest."""
     config = tmp_path / 'src/longreach_vision/config'
     shutil.copytree(PACKAGE / 'config', config)

@@ -1,10 +1,6 @@
 """Markers, their paths, and the images that fall between samples of the truth."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,14 +32,14 @@ MS = 1_000_000  # [ns]
         ('occluders: [{start: [0, 0], end: [0, 0], width: 1}]', 'start and end are both'),
     ],
 )
-def test_a_look_that_cannot_be_is_refused(tmp_path: Path, text: str, match: str) -> None:
+def test_a_look_that_cannot_be_is_refused(tmp_path, text, match):
     file = tmp_path / 'look.yaml'
     file.write_text(text + '\n')
     with pytest.raises(InputError, match=match):
         load_look(file)
 
 
-def test_occluders_in_the_image_are_scaled_with_it(tmp_path: Path) -> None:
+def test_occluders_in_the_image_are_scaled_with_it(tmp_path):
     file = tmp_path / 'look.yaml'
     file.write_text(
         'blur: 0.5\noccluders:\n'
@@ -62,7 +58,7 @@ def test_occluders_in_the_image_are_scaled_with_it(tmp_path: Path) -> None:
 # --- background ----------------------------------------------------------------------------------
 
 
-def test_a_backdrop_is_a_function_of_seed_and_size() -> None:
+def test_a_backdrop_is_a_function_of_seed_and_size():
     assert load_look() == CameraLook()
     look = CameraLook(clutter=30)
     first = backdrop(look, 200, 150)
@@ -73,7 +69,7 @@ def test_a_backdrop_is_a_function_of_seed_and_size() -> None:
     assert first.max() <= 255.0
 
 
-def test_a_backdrop_goes_from_sky_to_ground_with_its_texture() -> None:
+def test_a_backdrop_goes_from_sky_to_ground_with_its_texture():
     look = CameraLook(sky=200.0, ground=100.0, texture=0.0, clutter=0)
     plain = backdrop(look, 320, 240)
     assert plain[0] == pytest.approx(np.full(320, 200.0), abs=1.0)
@@ -86,7 +82,7 @@ def test_a_backdrop_goes_from_sky_to_ground_with_its_texture() -> None:
 # --- scene ---------------------------------------------------------------------------------------
 
 
-def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
+def test_a_scene_of_a_rig_is_turned_as_its_plane():
     rig = dataclasses.replace(small_rig(), plane=Plane(np.array([0.6, -0.8, 0.0]), 0.0))
     look = CameraLook(blur=0.6)
     assert scene_of(rig, look) == Scene(rig.markers, look, (0.6, -0.8, 0.0))
@@ -95,13 +91,13 @@ def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
 # --- paths ---------------------------------------------------------------------------------------
 
 
-def cubic(times: Any) -> tuple[np.ndarray, np.ndarray]:
+def cubic(times):
     t = np.asarray(times, dtype=float)[..., None, None]
     a, b, c, d = np.random.default_rng(4).normal(size=(4, 2, 3))
     return a + t * (b + t * (c + t * d)), b + t * (2.0 * c + 3.0 * t * d)
 
 
-def test_a_path_with_velocities_is_exact_for_cubics() -> None:
+def test_a_path_with_velocities_is_exact_for_cubics():
     times = np.array([0.0, 0.3, 0.5, 1.4])
     path = MarkerPath(('a', 'b'), times, *cubic(times))
     for time in np.linspace(0.0, 1.4, 29):
@@ -111,7 +107,7 @@ def test_a_path_with_velocities_is_exact_for_cubics() -> None:
         assert velocities == pytest.approx(exact[1], abs=1e-12)
 
 
-def test_without_velocities_the_error_falls_with_the_third_power() -> None:
+def test_without_velocities_the_error_falls_with_the_third_power():
     errors = []
     for count in (21, 41):
         times = np.linspace(0.0, 2.0, count)
@@ -125,7 +121,7 @@ def test_without_velocities_the_error_falls_with_the_third_power() -> None:
     assert errors[0] / errors[1] > 6.5
 
 
-def test_a_path_is_read_from_a_table(tmp_path: Path) -> None:
+def test_a_path_is_read_from_a_table(tmp_path):
     times = np.linspace(0.0, 1.0, 5)
     places, velocities = cubic(times)
     head, columns = ['time'], [times]
@@ -160,7 +156,7 @@ def test_a_path_is_read_from_a_table(tmp_path: Path) -> None:
         ('time,tip.x,tip.z\n1,1,1\n0,1,1\n', 'time'),
     ],
 )
-def test_a_table_that_is_no_path_is_refused(tmp_path: Path, text: str, match: str) -> None:
+def test_a_table_that_is_no_path_is_refused(tmp_path, text, match):
     file = tmp_path / 'path.csv'
     file.write_text(text)
     with pytest.raises(InputError, match=match):
@@ -171,7 +167,7 @@ def test_a_table_that_is_no_path_is_refused(tmp_path: Path, text: str, match: st
     ('start', 'ends'), [(0.0, r'\[0, 1\] s'), (1.7e9, r'\[1700000000, 1700000001\] s')]
 )
 @pytest.mark.parametrize('time', [-0.1, 1.1, float('nan')])
-def test_a_path_ends(time: float, start: float, ends: str) -> None:
+def test_a_path_ends(time, start, ends):
     path = MarkerPath(('a',), start + np.array([0.0, 1.0]), np.zeros((2, 1, 3)))
     with pytest.raises(InputError, match=f'allowed for this path: {ends}'):
         path.at(start + time)
@@ -180,7 +176,7 @@ def test_a_path_ends(time: float, start: float, ends: str) -> None:
 # --- images between samples ----------------------------------------------------------------------
 
 
-def taken(frames: FrameTimes, stamps: Any) -> list[Any]:
+def taken(frames, stamps):
     found = []
     for stamp in stamps:
         found += frames.add(int(stamp), *cubic(stamp / 1e9))
@@ -189,7 +185,7 @@ def taken(frames: FrameTimes, stamps: Any) -> list[Any]:
 
 @pytest.mark.parametrize('offset', [0, 4 * MS])
 @pytest.mark.parametrize('rate', [7.0, 15.0, 29.97, 200.0, 333.3])
-def test_images_are_of_their_own_time_between_samples(rate: float, offset: int) -> None:
+def test_images_are_of_their_own_time_between_samples(rate, offset):
     # 5 ms and 1/15 s: no image but every third falls on a sample.
     frames = taken(FrameTimes(rate, offset * 1e-9), np.arange(0, 2001 * MS, 5 * MS))
     assert [frame.number for frame in frames] == list(range(len(frames)))
@@ -216,7 +212,7 @@ def test_images_are_of_their_own_time_between_samples(rate: float, offset: int) 
         ((0, 10, 20, 21, 31, 41, 51, 81, 91), (0,), 2),
     ],
 )
-def test_images_of_samples(sent: tuple[int, ...], expected: tuple[int, ...], missed: int) -> None:
+def test_images_of_samples(sent, expected, missed):
     frames = FrameTimes(10.0)
     found = [frame.stamp // MS for stamp in sent for frame in taken(frames, [stamp * MS])]
     assert found == list(expected)

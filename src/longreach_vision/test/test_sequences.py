@@ -1,9 +1,5 @@
 """Sequences of pictures: their times, as folders (all or nothing), and as tracked."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import cv2
 import numpy as np
 import pytest
@@ -22,11 +18,11 @@ LOOK = CameraLook(clutter=3)
 SCENE = Scene((RING,), LOOK)
 
 
-def simulator(name: str) -> CameraSimulator:
+def simulator(name):
     return CameraSimulator(PINHOLE.replace(name=name), AHEAD, SCENE)
 
 
-def sway() -> MarkerPath:
+def sway():
     times = np.linspace(0.0, 1.0, 11)
     places = np.zeros((11, 2, 3))
     places[:, :, 1] = 8.0
@@ -34,7 +30,7 @@ def sway() -> MarkerPath:
     return MarkerPath(('other', 'ring'), times, places)
 
 
-def test_a_sequence_is_what_single_pictures_are(tmp_path: Path) -> None:
+def test_a_sequence_is_what_single_pictures_are(tmp_path):
     simulators = {name: simulator(name) for name in ('left', 'right')}
     times = [0.0, 0.25, 0.5, 1.0]
     # A directory that is empty may be there.
@@ -59,9 +55,7 @@ def test_a_sequence_is_what_single_pictures_are(tmp_path: Path) -> None:
         ({'out_dir': 'full'}, 'full is not empty; give a new directory'),
     ],
 )
-def test_a_sequence_that_cannot_be_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options, text: str
-) -> None:
+def test_a_sequence_that_cannot_be_leaves_nothing(tmp_path, monkeypatch, options, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full' / 'mine').write_text('')
@@ -71,14 +65,14 @@ def test_a_sequence_that_cannot_be_leaves_nothing(
     assert [path.name for path in tmp_path.rglob('*')] == ['full', 'mine']
 
 
-def test_a_disk_that_is_full_is_noticed_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_noticed_and_leaves_nothing(tmp_path):
     times, left = np.linspace(0.0, 1.0, 30), {'left': simulator('left')}
     with full_disk(2_000), pytest.raises(LongreachError, match='is the disk full'):
         render_sequence(left, sway(), times, tmp_path / 'a')
     assert not list(tmp_path.iterdir())
 
 
-def test_times_of_images_on_a_path() -> None:
+def test_times_of_images_on_a_path():
     path = small_path(1.0)
     assert len(frame_times(path, 10.0)) == 11
     np.testing.assert_allclose(frame_times(path, 10.0, 0.3), [0.0, 0.1, 0.2, 0.3])
@@ -86,7 +80,7 @@ def test_times_of_images_on_a_path() -> None:
     assert frame_times(small_path(5.0), 10.0, 4.1)[-1] == 4.1
 
     # Between the ends of a path, of which rounding is no reason to leave an image out.
-    def between(begin: float, end: float) -> list[float]:
+    def between(begin, end):
         rests = MarkerPath(('one',), np.array([begin, end]), np.zeros((2, 1, 3)))
         return frame_times(rests, 10.0).tolist()
 

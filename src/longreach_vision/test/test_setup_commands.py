@@ -1,11 +1,8 @@
 """``calibrate``, ``pose`` and ``marker``: what they print, write and refuse."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -26,7 +23,7 @@ SIZE = (480, 400)
 TRUTH = Camera('c', *SIZE, 520.0, 521.0, 242.0, 196.0, 'plumb_bob', (-0.1, 0.05, 0.0, 0.0, 0.0))
 
 
-def printed(capsys, *words: object):
+def printed(capsys, *words):
     call(*words, '--format', 'json')
     out, err = capsys.readouterr()
     return json.loads(out, parse_constant=pytest.fail), err.splitlines()
@@ -36,11 +33,11 @@ def printed(capsys, *words: object):
 
 
 @functools.cache
-def studio() -> Studio:
+def studio():
     return Studio(TRUTH)
 
 
-def write_board(file: Path, angles, middle) -> Path:
+def write_board(file, angles, middle):
     R = cv2.Rodrigues(np.radians(angles))[0]
     t = middle - R @ (0.12, 0.08, 0.0)
     picture = studio().picture(R, t, np.random.default_rng(0), Board(7, 5, 0.04))
@@ -98,7 +95,7 @@ def test_calibrate_refuses(tmp_path, pictures):
     refused('cannot be written', *words, '--out', tmp_path / 'file' / 'c.yaml')
 
 
-def boards(folder: Path) -> list[Path]:
+def boards(folder):
     tilts = [(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]
     return [
         write_board(folder / f'{k}.png', angles, (0.0, 0.0, 0.5)) for k, angles in enumerate(tilts)

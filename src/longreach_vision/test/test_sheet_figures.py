@@ -1,7 +1,5 @@
 """Markers to be printed: their layout, and sizes in the files."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 import zlib
@@ -16,7 +14,7 @@ POINT = 25.4 / 72.0
 SVG = '{http://www.w3.org/2000/svg}'
 
 
-def pdf_circles(data: bytes) -> list[np.ndarray]:
+def pdf_circles(data):
     """Return where the curves of each circle of the page meet [mm]."""
     (content, *_) = re.findall(rb'stream\r?\n(.*?)\r?\nendstream', data, re.DOTALL)
     closed = zlib.decompress(content).split(b'\nh\n')

@@ -1,9 +1,5 @@
 """``render`` and ``simulate``: occluders, and what stays of a run that ends."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 from rig_files import write_rig
 from small_commands import FRAMES, call, printed, refused, rendering
@@ -58,7 +54,7 @@ def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):
 
 @pytest.mark.parametrize('kind', [KeyboardInterrupt, SystemExit])
 def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
-    def interrupted(*arguments) -> Iterator:
+    def interrupted(*arguments):
         for number, picture in enumerate(drawn_pictures(*arguments)):
             if number == 9:
                 # The bag and the pictures are there, under other names.

@@ -1,7 +1,5 @@
 """What the pictures of tracks show: lines are read from the axes."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 

@@ -1,7 +1,5 @@
 """Tables of tracks, the noise of series, and errors beside a known truth."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -12,7 +10,7 @@ from small_rig import NAMES, START, frame_at
 from longreach_vision.io.track_table import Tracks, columns_of, compare, noise, row_of
 
 
-def tracks_of(*frames) -> Tracks:
+def tracks_of(*frames):
     return Tracks(NAMES, ('left', 'right'), np.array([row_of(frame, NAMES) for frame in frames]))
 
 

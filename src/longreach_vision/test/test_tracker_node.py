@@ -2,17 +2,14 @@
 The tracker as a node: what it publishes is what the library finds, and bad input does not end it.
 """
 
-from __future__ import annotations
-
 import array
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -53,7 +50,7 @@ from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_node import diagnostics, qos
 from longreach_node.frames import Transforms
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_node.testing import Bench, bench
+from longreach_node.testing import bench
 from longreach_vision.io.messages import Messages
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
@@ -72,19 +69,12 @@ class Shot(NamedTuple):
     stamp: int  # [ns]
     image: np.ndarray
 
-    def message(self) -> Image:
+    def message(self):
         frame = f'{self.camera}_camera_optical'
         return conversions.array_to_image(self.image, 'mono8', stamp_of(self.stamp), frame)
 
 
-def shots(
-    count: int,
-    skew: int = 0,
-    first: int = 0,
-    sides: tuple[str, ...] = SIDES,
-    own: Rig | None = None,
-    motion: Callable[[float], tuple[np.ndarray, np.ndarray]] = motion,
-) -> list[Shot]:
+def shots(count, skew=0, first=0, sides=SIDES, own=None, motion=motion):
     """Return images in the order of time; the right camera's are late by ``skew`` [ns]."""
     simulators, taken = simulators_of(own or rig(), LOOK), []
     for side in sides:
@@ -96,14 +86,14 @@ def shots(
     return sorted(taken, key=lambda shot: shot.stamp)
 
 
-def stamped_late(taken: list[Shot]) -> list[Shot]:
+def stamped_late(taken):
     return [
         shot._replace(stamp=shot.stamp + 15_000_000) if shot.camera == 'right' else shot
         for shot in taken
     ]
 
 
-def by_library(taken: list[Shot], tmp_path: Path) -> tuple[list[Any], list[Any]]:
+def by_library(taken, tmp_path):
     write_rig(rig(), tmp_path / 'library.yaml')
     # A file rounds the poses.
     own = load_rig(tmp_path / 'library.yaml')
@@ -124,13 +114,7 @@ def by_library(taken: list[Shot], tmp_path: Path) -> tuple[list[Any], list[Any]]
 class Tracker:
     """The node, a driver in the cameras' place, and what the node publishes."""
 
-    def __init__(
-        self,
-        b: Bench,
-        capture: pytest.CaptureFixture[str],
-        sides: tuple[str, ...] = SIDES,
-        compressed: bool = False,
-    ) -> None:
+    def __init__(self, b, capture, sides=SIDES, compressed=False):
         self.bench = b
         self.observations = b.listen(MarkerObservations, 'observations')
         self.markers = b.listen(MarkerEstimates, 'markers')
@@ -142,11 +126,11 @@ class Tracker:
             side: b.publisher(kind, f'{side}/image_raw{topic}', qos.IMAGES) for side in sides
         }
 
-    def send(self, taken: list[Shot]) -> None:
+    def send(self, taken):
         for shot in taken:
             self.send_message(shot.camera, shot.message())
 
-    def send_message(self, side: str, message: Image | CompressedImage) -> None:
+    def send_message(self, side, message):
         camera, intake = self._cameras[side], self.node._tracker.intake
         before = intake.heard
         camera.publish(message)
@@ -154,35 +138,35 @@ class Tracker:
         if camera.get_subscription_count():
             self.bench.until(lambda: intake.heard != before, 'image')
 
-    def heard(self, count: int) -> None:
+    def heard(self, count):
         self.bench.until(lambda: len(self.markers) >= count, f'estimates of {count} pairs')
 
-    def says(self, *texts: str) -> str:
-        def found() -> list[str]:
+    def says(self, *texts):
+        def found():
             self._log += self._capture.readouterr().err
             return [line for line in self._log.splitlines() if all(text in line for text in texts)]
 
         self.bench.until(found, f'line with {texts} in the log')
         return found()[-1]
 
-    def reported(self, **values: object) -> Any:
+    def reported(self, **values):
         """Wait for a status with these values, names with _ for blanks, and return it."""
         wanted = {(name, str(value)) for name, value in values.items()}
         return self._status(
             lambda one: wanted <= {(v.key.replace(' ', '_'), v.value) for v in one.values}, values
         )
 
-    def warns(self, text: str, level: bytes = diagnostics.WARN) -> Any:
+    def warns(self, text, level=diagnostics.WARN):
         return self._status(lambda one: one.level == level and text in one.message, text)
 
-    def _status(self, condition: Callable[[Any], bool], what: object) -> Any:
-        def found() -> list[Any]:
+    def _status(self, condition, what):
+        def found():
             return [one.status[0] for one in self.reports if condition(one.status[0])]
 
         self.bench.until(found, f'report with {what}')
         return found()[-1]
 
-    def are_at(self, messages: list[Any], bound: float) -> None:
+    def are_at(self, messages, bound):
         for message in messages:
             places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
             for one, place in zip(message.estimates, places, strict=True):
@@ -190,7 +174,7 @@ class Tracker:
                 found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
                 assert np.abs(np.array(found) - place).max() < bound
 
-    def initialize(self, camera: str, name: str, *place: float) -> InitializeMarker.Response:
+    def initialize(self, camera, name, *place):
         u, v, radius = place
         request = InitializeMarker.Request(camera=camera, name=name, u=u, v=v, radius=radius)
         return self.bench.call(InitializeMarker, 'tracker/initialize', request)
@@ -199,20 +183,18 @@ class Tracker:
 Start = Callable[..., Tracker]
 
 
-def with_rig(tmp_path: Path, node: str = '', own: Rig | None = None, **more: Any) -> list[str]:
+def with_rig(tmp_path, node='', own=None, **more):
     write_rig(own or rig(), tmp_path / 'rig.yaml')
     return words(node, **{'rig': tmp_path / 'rig.yaml', **more})
 
 
 @pytest.fixture
-def start(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Start]:
+def start(tmp_path, capfd, monkeypatch):
     # Most tests wait for a report.
     monkeypatch.setattr('longreach_vision.ros.marker_tracker._PERIOD', 0.2)
     with ExitStack() as stack:
 
-        def make(own: Rig | None = None, **parameters: Any) -> Tracker:
+        def make(own=None, **parameters):
             sides = tuple((own or rig()).cameras)
             found = stack.enter_context(bench(*with_rig(tmp_path, '', own, **parameters)))
             compressed = parameters.get('transport') == 'compressed'
@@ -225,7 +207,7 @@ def start(
 
 
 @pytest.mark.parametrize('how', ['lossless', 'lossy', 'not synchronous', 'with a delay'])
-def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str) -> None:
+def test_tracks_are_those_of_the_library(start, tmp_path, how):
     own, taken = rig(), shots(8, skew=7_000_000 if how == 'not synchronous' else 0)
     sent = taken
     if how == 'with a delay':
@@ -250,7 +232,7 @@ def test_tracks_are_those_of_the_library(start: Start, tmp_path: Path, how: str)
     tracker.says('left/image_raw: 320 x 240, mono8')
 
 
-def test_compressed_images_are_tracked_and_damaged_ones_counted(start: Start) -> None:
+def test_compressed_images_are_tracked_and_damaged_ones_counted(start):
     tracker = start(transport='compressed', lossless='true')
     for shot in shots(6):
         is_cut = shot.camera == 'left' and shot.stamp == 2 * PERIOD
@@ -268,7 +250,7 @@ def test_compressed_images_are_tracked_and_damaged_ones_counted(start: Start) ->
 PLACES = np.array([[-1.0, 0.0, 0.5], [1.0, 0.0, 0.8], [0.2, 0.0, 1.9]])
 
 
-def rig_with_body() -> Rig:
+def rig_with_body():
     markers = tuple(
         MarkerOnRig(name, 0.25, position=tuple(place.tolist()))
         for name, place in zip('abc', PLACES, strict=True)
@@ -280,7 +262,7 @@ def rig_with_body() -> Rig:
     return dataclasses.replace(rig(), markers=markers, bodies=(Body('boom_tip', on_body),))
 
 
-def test_poses_of_bodies_and_transforms(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poses_of_bodies_and_transforms(start, monkeypatch):
     held, sent = [], []
     monkeypatch.setattr(Transforms, 'hold', lambda _, given: held.append(given))
     monkeypatch.setattr(Transforms, 'send', lambda _, given: sent.append(given))
@@ -334,11 +316,9 @@ def test_poses_of_bodies_and_transforms(start: Start, monkeypatch: pytest.Monkey
         (('world', ''), ('left_camera_optical', 'right_camera_optical'), 'that of the world'),
     ],
 )
-def test_each_camera_has_a_frame(
-    start: Start, monkeypatch: pytest.MonkeyPatch, given, used, text: str
-) -> None:
+def test_each_camera_has_a_frame(start, monkeypatch, given, used, text):
     """Also one whose first image comes late, and where drivers give the same frame to several."""
-    held: list[Any] = []
+    held = []
     monkeypatch.setattr(Transforms, 'hold', lambda _, sent: held.append(sent))
     tracker = start(lossless='true', timeout=0.1)
     for shot in shots(4, sides=SIDES[:1]) + shots(3, first=4):
@@ -356,12 +336,12 @@ def test_each_camera_has_a_frame(
 # --- parameters at run time -------------------------------------------------------------------
 
 
-def set_parameter(tracker: Tracker, name: str, value: object) -> Any:
+def set_parameter(tracker, name, value):
     request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
     return tracker.bench.call(SetParameters, 'tracker/set_parameters', request).results[0]
 
 
-def test_parameters_are_those_of_the_rig_and_changed_while_it_tracks(start: Start) -> None:
+def test_parameters_are_those_of_the_rig_and_changed_while_it_tracks(start):
     own = rig(tracking=TrackingParameters(gate=4.0, window=50.0))
     tracker = start(own, window=60.0, lossless='true')
     value = tracker.node.get_parameter
@@ -383,7 +363,7 @@ def test_parameters_are_those_of_the_rig_and_changed_while_it_tracks(start: Star
     assert (answer.successful, value('least_window').value) == (False, own.tracking.least_window)
 
 
-def test_the_limit_of_the_latency_is_changed_while_it_tracks(start: Start) -> None:
+def test_the_limit_of_the_latency_is_changed_while_it_tracks(start):
     tracker = start(latency=60.0)
     # All images are of the past.
     now = tracker.node.get_clock().now().nanoseconds - NANOSECONDS
@@ -394,9 +374,7 @@ def test_the_limit_of_the_latency_is_changed_while_it_tracks(start: Start) -> No
     tracker.warns('late, allowed: 1e-09 s')
 
 
-def test_an_offset_of_the_clocks_is_reported(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_offset_of_the_clocks_is_reported(start, monkeypatch):
     monkeypatch.setattr('longreach_markers.tracking.camera_judge._ROUND', 0.0)
     # The images end before the clocks are judged.
     monkeypatch.setattr('longreach_vision.ros.marker_tracker._SILENCE', 60.0)
@@ -410,9 +388,7 @@ def test_an_offset_of_the_clocks_is_reported(
 
 
 @pytest.mark.parametrize('sides', [SIDES, ('right',)])
-def test_a_last_image_does_not_wait_for_another_camera(
-    start: Start, sides: tuple[str, ...]
-) -> None:
+def test_a_last_image_does_not_wait_for_another_camera(start, sides):
     own = rig()
     own = dataclasses.replace(own, cameras={side: own.cameras[side] for side in sides})
     tracker = start(own, lossless='true')
@@ -427,7 +403,7 @@ def test_a_last_image_does_not_wait_for_another_camera(
 # --- images that cannot be used --------------------------------------------------------------
 
 
-def with_stamps(taken: list[Shot], stamps: dict[int, int]) -> list[Shot]:
+def with_stamps(taken, stamps):
     return [one._replace(stamp=stamps.get(k, one.stamp)) for k, one in enumerate(taken)]
 
 
@@ -452,7 +428,7 @@ def with_stamps(taken: list[Shot], stamps: dict[int, int]) -> list[Shot]:
         ),
     ],
 )
-def test_stamps_that_are_wrong_are_said(start: Start, taken, text: str, values) -> None:
+def test_stamps_that_are_wrong_are_said(start, taken, text, values):
     tracker = start(lossless='true')
     tracker.send(taken())
     tracker.says('/left/image_raw' if 'back' not in text else text, text)
@@ -474,7 +450,7 @@ def test_stamps_that_are_wrong_are_said(start: Start, taken, text: str, values) 
         ),
     ],
 )
-def test_a_bad_image_is_counted_and_survived(start: Start, changes, text: str) -> None:
+def test_a_bad_image_is_counted_and_survived(start, changes, text):
     tracker = start(lossless='true')
     for k, shot in enumerate(shots(6)):
         message = shot.message()
@@ -492,7 +468,7 @@ def test_a_bad_image_is_counted_and_survived(start: Start, changes, text: str) -
     tracker.warns('waiting for the next image', diagnostics.OK)
 
 
-def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_cameras(start, monkeypatch):
     own, sides = rig(), (*SIDES, 'top')
     top = MountedCamera(CAMERA, Pose.from_look_at((0.3, -8.5, 4.0), (0.0, 0.0, 1.0)))
     own = dataclasses.replace(own, cameras={**own.cameras, 'top': top})
@@ -516,7 +492,7 @@ def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- initialisation --------------------------------------------------------------------------
 
 
-def test_a_marker_is_initialised_where_somebody_has_seen_it(start: Start) -> None:
+def test_a_marker_is_initialised_where_somebody_has_seen_it(start):
     own = rig()
     mounted = own.cameras['left']
     at = mounted.camera.project(mounted.pose.to_camera(motion(0.0)[0][1]))
@@ -555,10 +531,8 @@ def test_a_marker_is_initialised_where_somebody_has_seen_it(start: Start) -> Non
 
 
 @pytest.mark.parametrize(('images', 'rate'), [(15.0, 5.0), (15.0, 10.0), (10.0, 10.0), (5.0, 9.0)])
-def test_the_rate_of_what_is_looked_at_is_that_of_the_parameter(
-    images: float, rate: float
-) -> None:
-    publisher: Any = SimpleNamespace(get_subscription_count=lambda: 1)
+def test_the_rate_of_what_is_looked_at_is_that_of_the_parameter(images, rate):
+    publisher = SimpleNamespace(get_subscription_count=lambda: 1)
     drawing = _Drawing(publisher)
     for begin in (1.78e9, 0.0):
         # Time goes back in between.
@@ -567,15 +541,15 @@ def test_the_rate_of_what_is_looked_at_is_that_of_the_parameter(
         assert drawn == pytest.approx(600.0 * min(rate / images, 1.0), abs=2.0)
 
 
-def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:
+def test_overlay_and_shapes_are_there_for_those_who_look(start):
     tracker = start(lossless='true', overlay_width=320, overlay_rate=1000.0)
     tracker.send(shots(1))
     tracker.heard(1)
-    overlays: list[Image] = tracker.bench.listen(Image, 'overlay', qos.IMAGES)
-    shapes: list[MarkerArray] = tracker.bench.listen(MarkerArray, 'marker_shapes', qos.STREAM)
+    overlays = tracker.bench.listen(Image, 'overlay', qos.IMAGES)
+    shapes = tracker.bench.listen(MarkerArray, 'marker_shapes', qos.STREAM)
     first = itertools.count(1)
 
-    def looked() -> bool:
+    def looked():
         tracker.send(shots(1, first=next(first)))
         return bool(overlays and shapes)
 
@@ -600,10 +574,10 @@ def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:
 # --- start -----------------------------------------------------------------------------------
 
 
-def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
+def test_images_are_asked_for_when_recorders_listen(tmp_path):
     with bench(*with_rig(tmp_path, recorders=1)) as b:
         b.add(TrackerNode)
-        reports: list[DiagnosticArray] = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         b.until(lambda: reports)
         text = 'waiting for 1 subscribers on /observations and /markers'
         assert reports[-1].status[0].message == text
@@ -622,7 +596,7 @@ def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
         ({'frame_id': '/'}, "frame_id = '/', allowed: the name of a frame"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, parameters: dict[str, Any], match: str) -> None:
+def test_what_cannot_be_is_refused(tmp_path, parameters, match):
     own = rig()
     small = (own.markers[0].replace(left=(92.0, 140.0, 7.0)), own.markers[1])
     told = with_rig(tmp_path, '', dataclasses.replace(own, markers=small), **parameters)
@@ -633,7 +607,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, parameters: dict[str, Any], m
 # --- in one process --------------------------------------------------------------------------
 
 
-def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
+def test_in_one_process_it_is_the_same(tmp_path):
     shown = {'duration': 0.45, 'frame_rate': 20.0, 'real_time_factor': 0.0, 'lossless': 'true'}
     found = []
     for kinds, told in (
@@ -646,7 +620,7 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
     ):
         with bench(*told) as b:
             b.listen(MarkerObservations, 'observations')
-            markers: list[MarkerEstimates] = b.listen(MarkerEstimates, 'markers')
+            markers = b.listen(MarkerEstimates, 'markers')
             nodes = [b.add(kind) for kind in kinds]
             publisher = b.publisher(MarkerPositions, 'marker_truth')
             for k in range(46):
@@ -658,7 +632,7 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
     assert "status=0, reason='', cameras=3" in found[0]
 
 
-def test_a_lossless_queue_is_bounded_in_bytes(start: Start) -> None:
+def test_a_lossless_queue_is_bounded_in_bytes(start):
     large = CAMERA.replace(width=4000, height=3000, cx=1999.5, cy=1499.5)
     node = start(with_camera(rig(), 'left', camera=large), lossless='true').node
     # 250 MB of 12 megapixels.

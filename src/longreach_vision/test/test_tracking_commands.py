@@ -1,7 +1,5 @@
 """``track``, ``render``, ``simulate`` and ``compare``: what they print, write and refuse."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import functools
@@ -23,7 +21,7 @@ from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.tables import read_table
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers.rig import load_rig
 from longreach_tools.testing import contents, write_bag
 from longreach_vision import track
 from longreach_vision.commands.track_output import _advice
@@ -36,7 +34,7 @@ from longreach_vision.simulator.marker_path import MarkerPath
 table = functools.partial(read_table, gaps=True)
 
 
-def viewed(folder: Path, rig: Rig, places: np.ndarray, count: int, right=lambda one: one):
+def viewed(folder, rig, places, count, right=lambda one: one):
     """Write a rig and pictures of markers at rest, the right ones changed; return how to track."""
     rng, times = np.random.default_rng(3), [k / 15.0 for k in range(count)]
     write_rig(rig, folder / 'rig.yaml')
@@ -237,7 +235,7 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 
-def starting(cameras: dict[str, str], off: float = 0.0) -> list[str]:
+def starting(cameras, off=0.0):
     """Return where markers are by hand, for names of cameras the pixels in some [px] beside."""
     words = []
     for called, camera in cameras.items():

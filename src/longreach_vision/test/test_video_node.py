@@ -1,10 +1,6 @@
 """Files and cameras as topics: what is published, when, and how the node ends."""
 
-from __future__ import annotations
-
 import itertools
-from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -18,7 +14,6 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.camera_images import CaptureOptions
 from longreach_markers.io.source_base import Frame, ImageSource
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
@@ -33,12 +28,12 @@ LOSSY = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 @pytest.fixture(autouse=True)
-def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_end(monkeypatch):
     monkeypatch.setattr(video_feed, '_FAREWELL', 0.01)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     path = tmp_path / 'pictures'
     path.mkdir()
     for number in range(5):
@@ -49,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def calibration(tmp_path: Path) -> Path:
+def calibration(tmp_path):
     file = tmp_path / 'camera.yaml'
     write_camera(
         Camera(name='left', width=WIDTH, height=HEIGHT, fx=40.0, fy=41.0, cx=15.0, cy=12.0), file
@@ -57,9 +52,7 @@ def calibration(tmp_path: Path) -> Path:
     return file
 
 
-def heard(
-    topics: dict[str, tuple[type, int]], profile: QoSProfile = QOS, **parameters: Any
-) -> tuple[list[Any], VideoNode]:
+def heard(topics, profile=QOS, **parameters):
     with bench(*words('video:', **{'frame_rate': 100.0, 'listeners': 1, **parameters})) as tests:
         # The node finds out about listeners in this order.
         found = [tests.listen(kind, topic, profile) for topic, (kind, _) in topics.items()]
@@ -70,22 +63,20 @@ def heard(
     return found, node
 
 
-def played(
-    count: int, profile: QoSProfile = QOS, **parameters: Any
-) -> tuple[list[Image], list[CameraInfo], VideoNode]:
+def played(count, profile=QOS, **parameters):
     # The node waits for listeners to images.
     topics = {'camera_info': (CameraInfo, count), 'image_raw': (Image, count)}
     (infos, images), node = heard(topics, profile, **parameters)
     return images, infos, node
 
 
-def stamps(messages: list[Any]) -> list[int]:
+def stamps(messages):
     return [nanoseconds_of(message.header.stamp) for message in messages]
 
 
 @pytest.mark.parametrize('profile', [QOS, LOSSY], ids=['reliable', 'best_effort'])
 @pytest.mark.parametrize('pace', ['real_time', 'delivered'])
-def test_a_folder(folder: Path, calibration: Path, pace: str, profile: QoSProfile) -> None:
+def test_a_folder(folder, calibration, pace, profile):
     given = {'source': folder, 'camera': calibration, 'pace': pace}
     images, infos, _ = played(5, profile, **given, frame_id='left_optical')
     assert [int(image_to_gray(image)[0, 0]) for image in images] == [0, 1, 2, 3, 4]
@@ -99,7 +90,7 @@ def test_a_folder(folder: Path, calibration: Path, pace: str, profile: QoSProfil
     assert infos[0] == camera_to_info(camera, header.stamp, header.frame_id)
 
 
-def test_compressed_images_for_who_asks_for_them(folder: Path) -> None:
+def test_compressed_images_for_who_asks_for_them(folder):
     """As image_transport names and writes them; one subscriber of these counts as a listener."""
     topics = {'image_raw/compressed': (CompressedImage, 5)}
     (packed,), _ = heard(topics, source=folder, pace='delivered', jpeg_quality=100)
@@ -108,9 +99,7 @@ def test_compressed_images_for_who_asks_for_them(folder: Path) -> None:
     assert set(np.diff(stamps(packed))) == {10_000_000}
 
 
-def test_sources_by_name_are_cameras_of_their_own(
-    folder: Path, calibration: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_sources_by_name_are_cameras_of_their_own(folder, calibration, tmp_path, capfd):
     short = tmp_path / 'a short'
     short.mkdir()
     cv2.imwrite(str(short / 'top_0.png'), np.full((HEIGHT, WIDTH), 9, np.uint8))
@@ -138,7 +127,7 @@ def test_sources_by_name_are_cameras_of_their_own(
     assert f'end of {short} after 1 images' in capfd.readouterr().err
 
 
-def test_a_picture_that_is_cut_is_left_out_and_counted(folder: Path) -> None:
+def test_a_picture_that_is_cut_is_left_out_and_counted(folder):
     file = folder / 'left_2.png'
     file.write_bytes(file.read_bytes()[:40])
     images, _, node = played(4, source=folder)
@@ -148,7 +137,7 @@ def test_a_picture_that_is_cut_is_left_out_and_counted(folder: Path) -> None:
 
 @pytest.mark.parametrize('how', ['source', 'now'])
 @pytest.mark.parametrize('pace', ['real_time', 'delivered'])
-def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path, how: str, pace: str) -> None:
+def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path, how, pace):
     for name, numbers in (('left', range(6)), ('right', (1, 3, 5))):
         (tmp_path / name).mkdir()
         for number in numbers:
@@ -164,9 +153,7 @@ def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path: Path, how: str, 
         assert stamps(found) == [begin + 10_000_000 * number for number in numbers]
 
 
-def test_pictures_of_all_cameras_are_consecutive_if_those_of_one_have_no_numbers(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_pictures_of_all_cameras_are_consecutive_if_those_of_one_have_no_numbers(tmp_path, capfd):
     for name, stems in (('left', ('img_100', 'img_101')), ('right', ('a', 'b'))):
         (tmp_path / name).mkdir()
         for stem in stems:
@@ -178,7 +165,7 @@ def test_pictures_of_all_cameras_are_consecutive_if_those_of_one_have_no_numbers
     assert capfd.readouterr().err.count('neither times nor one number') == 1
 
 
-def test_stamps_of_the_file(tmp_path: Path) -> None:
+def test_stamps_of_the_file(tmp_path):
     for moment in ('7.5', '7.75', '8.25'):
         cv2.imwrite(str(tmp_path / f'right_{moment}.png'), np.zeros((HEIGHT, WIDTH), np.uint8))
     given = {'stamps': 'source', 'pace': 'delivered', 'frame_rate': 0.0}
@@ -189,7 +176,7 @@ def test_stamps_of_the_file(tmp_path: Path) -> None:
     assert infos[0].header == images[0].header
 
 
-def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:
+def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path):
     images = [np.full((HEIGHT, WIDTH, 3), (k, 100, 200), np.uint8) for k in range(4)]
     file = write_video(tmp_path / 'a.avi', images, 'FFV1', 50.0)
     given = {'stamps': 'source', 'encoding': 'bgr8', 'frame_rate': 0.0}
@@ -202,9 +189,7 @@ def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:
     ]
 
 
-def test_it_begins_without_listeners_in_the_end(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_it_begins_without_listeners_in_the_end(folder, capfd):
     played(5, source=folder, pace='delivered', listeners=3, start_timeout=0.05)
     assert f'shows {folder}; images on /image_raw\n' in capfd.readouterr().err
 
@@ -227,7 +212,7 @@ def test_it_begins_without_listeners_in_the_end(
         ),
     ],
 )
-def test_what_cannot_be(folder: Path, calibration: Path, given: dict[str, Any], text: str) -> None:
+def test_what_cannot_be(folder, calibration, given, text):
     large = calibration.with_name('large.yaml')
     write_camera(read_camera(calibration).scaled(2.0), large)
     given = {name: str(value).format(large=large) for name, value in given.items()}
@@ -235,7 +220,7 @@ def test_what_cannot_be(folder: Path, calibration: Path, given: dict[str, Any], 
         played(0, **{'source': folder, **given})
 
 
-def test_a_file_that_breaks_off_ends_it_with_what_there_was(folder: Path) -> None:
+def test_a_file_that_breaks_off_ends_it_with_what_there_was(folder):
     cv2.imwrite(str(folder / 'left_3.png'), np.zeros((HEIGHT, 40), np.uint8))
     given = {'frame_rate': 100.0, 'pace': 'delivered', 'listeners': 1}
     with bench(*words('video:', source=folder, **given)) as tests:
@@ -254,17 +239,17 @@ class Plugged(ImageSource):
 
     live = True
 
-    def _frames(self) -> Any:
+    def _frames(self):
         for number in range(2):
             stamp = 1_000_000_000 * (number + 1)
             yield Frame(number, stamp, np.full((HEIGHT, WIDTH), number, np.uint8), 'camera')
         raise LongreachError('camera 0 gives no more images')
 
 
-def plugged(monkeypatch: pytest.MonkeyPatch, errors: Any) -> None:
+def plugged(monkeypatch, errors):
     """Let attempts to open a camera end with errors, or with the camera where there is None."""
 
-    def open_source(*_: object, **__: object) -> ImageSource:
+    def open_source(*_, **__):
         error = next(errors)
         if error is not None:
             raise error
@@ -274,7 +259,7 @@ def plugged(monkeypatch: pytest.MonkeyPatch, errors: Any) -> None:
     monkeypatch.setattr(video_feed, 'RETRY', 0.01)
 
 
-def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_camera_comes_back(monkeypatch):
     closed, gone = LongreachError('camera 0 cannot be opened'), InputError('there is no /dev/vi')
     plugged(monkeypatch, itertools.cycle([closed, None, gone, gone]))
     with bench(*words('video:', source='/dev/video0', reconnect=20.0)) as tests:
@@ -301,13 +286,7 @@ def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
         ((None,), 1e6, 'gives images of 32 x 24 px'),
     ],
 )
-def test_a_camera_that_does_not_come_back(
-    monkeypatch: pytest.MonkeyPatch,
-    calibration: Path,
-    errors: tuple[Exception | None, ...],
-    reconnect: float,
-    text: str,
-) -> None:
+def test_a_camera_that_does_not_come_back(monkeypatch, calibration, errors, reconnect, text):
     plugged(monkeypatch, iter(errors))
     given = {'source': '/dev/video0', 'reconnect': reconnect}
     if errors == (None,):
@@ -319,12 +298,10 @@ def test_a_camera_that_does_not_come_back(
             tests.until(node.done.done)
 
 
-def test_a_control_that_the_camera_did_not_take_is_said(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_control_that_the_camera_did_not_take_is_said(monkeypatch, capfd):
     asked = []
 
-    def open_source(*_: object, capture: CaptureOptions, **__: object) -> ImageSource:
+    def open_source(*_, capture, **__):
         asked.append(capture)
         source = Plugged('camera 0')
         source.refused.append('focus = 30, but camera 0 has 0')

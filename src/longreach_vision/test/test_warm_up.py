@@ -1,7 +1,5 @@
 """No kernel is compiled in a running tracker."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -61,7 +59,7 @@ assert not late, late
 """
 
 
-def test_no_kernel_is_compiled_after_the_warm_up() -> None:
+def test_no_kernel_is_compiled_after_the_warm_up():
     done = subprocess.run(
         [sys.executable, '-c', PROGRAM],
         cwd=Path(__file__).parent,
