@@ -161,44 +161,34 @@ def _extent(scene: Scene, times: Sequence[float]) -> tuple[float, float, float, 
     return x0 - margin, x1 + margin, z0 - margin, z1 + margin
 
 
-def _write_gif(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
-    """Write pictures as a GIF that repeats, and return their number."""
+def _write_images(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
+    """Write pictures as an animated WebP or GIF that repeats, and return their number."""
     from PIL import Image
 
     images = [Image.fromarray(one) for one in pictures]
-    # All pictures share one palette, so that only what moves is stored; colours that occur at
-    # some times only, such as an alarm's, must be in the palette as well.
-    some = images[:: max(1, len(images) // _SAMPLES)]
-    sheet = Image.new('RGB', (some[0].width, some[0].height * len(some)))
-    for place, one in enumerate(some):
-        sheet.paste(one, (0, place * one.height))
-    palette = sheet.quantize(colors=_PALETTE, dither=Image.Dither.NONE)
-    still = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in images]
-    # GIF counts in hundredths of a second.
-    pauses = _pauses(len(still), rate, 10)
-    return _write_images(file, still, format='GIF', duration=pauses, optimize=False)
-
-
-def _write_webp(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
-    """Write pictures as an animated WebP that repeats, and return their number."""
-    from PIL import Image
-
-    images = [Image.fromarray(one) for one in pictures]
-    pauses = _pauses(len(images), rate, 1)
-    return _write_images(file, images, format='WEBP', duration=pauses, quality=70, method=4)
+    options: dict[str, Any] = {'quality': 70, 'method': 4}
+    unit = 1
+    if file.suffix.lower() == '.gif':
+        # All pictures share one palette, so that only what moves is stored; colours that occur at
+        # some times only, such as an alarm's, must be in the palette as well.
+        some = images[:: max(1, len(images) // _SAMPLES)]
+        sheet = Image.new('RGB', (some[0].width, some[0].height * len(some)))
+        for place, one in enumerate(some):
+            sheet.paste(one, (0, place * one.height))
+        palette = sheet.quantize(colors=_PALETTE, dither=Image.Dither.NONE)
+        images = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in images]
+        # GIF counts in hundredths of a second.
+        options, unit = {'optimize': False}, 10
+    options['duration'] = _pauses(len(images), rate, unit)
+    with writing(file) as path:
+        images[0].save(path, save_all=True, append_images=images[1:], loop=0, **options)
+    return len(images)
 
 
 def _pauses(count: int, rate: float, unit: int) -> list[int]:
     """Return how long pictures are shown [ms], in a unit [ms], so that errors do not add up."""
     ends = [unit * round(1000.0 * k / (rate * unit)) for k in range(count + 1)]
     return [end - begin for begin, end in itertools.pairwise(ends)]
-
-
-def _write_images(file: Path, images: Sequence[Any], **options: Any) -> int:
-    """Write images that repeat, and return their number."""
-    with writing(file) as path:
-        images[0].save(path, save_all=True, append_images=images[1:], loop=0, **options)
-    return len(images)
 
 
 def _write_video(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int:
@@ -226,4 +216,4 @@ def _write_video(file: Path, pictures: Iterator[np.ndarray], rate: float) -> int
 
 
 # By the extension.
-WRITERS = {'gif': _write_gif, 'webp': _write_webp, 'mp4': _write_video, 'webm': _write_video}
+WRITERS = {'gif': _write_images, 'webp': _write_images, 'mp4': _write_video, 'webm': _write_video}
