@@ -15,8 +15,8 @@ from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Settings, identify, problem_of
-from longreach_identification.fit_report import CONVERGED, INTERRUPTED
 from longreach_identification.planning import plan
+from longreach_identification.search import CONVERGED, INTERRUPTED
 
 # So light that all pistons stick: the motion is smooth in all parameters.
 LIGHT = 3.0

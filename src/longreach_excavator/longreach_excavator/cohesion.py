@@ -31,8 +31,8 @@ from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
 from longreach_identification.estimation import Estimate, Problem, Unknown, estimate
-from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Recording, Signal
+from longreach_identification.search import INTERRUPTED
 
 BOUNDS = (1e3, 1e5)  # [Pa]
 # Values of the scan, maximum number with refinement, and smallest ratio of neighbours.

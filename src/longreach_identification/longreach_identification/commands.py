@@ -1,18 +1,18 @@
-"""Command ``longreach identify``: parameters of a machine from recordings, and plans."""
+"""Command ``longreach identify``: parameters of a machine from recordings, plans, a demo."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_identification.demo_commands import DEMO, run_demo
+from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import count, names, numbers, positive
+from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
 from longreach_tools.options import add_demo, add_workers
 from longreach_tools.output import (
     add_format,
@@ -28,89 +28,127 @@ if TYPE_CHECKING:
     from longreach_identification.pipeline import Identified
 
 _PAGES = 'longreach.identification'
-_RECORDINGS = {
-    '--static': 'poses at rest, each approached from both sides',
-    '--release': 'motion with closed valves after the release of a load, or another experiment',
-    '--validation': 'recordings of --release that are predicted, but not fitted',
+# How options are read, by what stands for their values; others are files.
+_AGAIN: dict[str, Any] = {'action': 'append', 'default': []}
+_READ: dict[str, dict[str, Any]] = {
+    'RECORDING': {'nargs': '+', 'type': Path, 'default': []},
+    'RECORDING=MASS': _AGAIN,
+    'RECORDING=TIME': _AGAIN,
+    'SIGNAL=COLUMN[:UNIT]': _AGAIN,
+    'NAMES': {'type': names},
+    'DEGREES': {'type': numbers, **_AGAIN},
+    'KG': {'type': numbers, 'default': (5.0, 90.0)},
+    'MACHINE': {'default': 'boom'},
+    'NAMESPACE': {},
 }
-_OF_RECORDINGS = {
-    '--payload': (
-        'RECORDING=MASS',
-        'mass of the load [kg] in a recording without the topic load; may be repeated',
-    ),
-    '--event': (
-        'RECORDING=TIME',
-        'time at which the load was released [s], if the topic load does not say',
-    ),
-    '--column': (
-        'SIGNAL=COLUMN[:UNIT]',
-        'column of CSV files for a signal, with its unit, such as p_head_1=boom:barg',
-    ),
+_OPTIONS = {
+    'RECORDING': {
+        '--static': 'poses at rest, each approached from both sides',
+        '--release': 'motion with closed valves after the release of a load, or another'
+        ' experiment',
+        '--validation': 'recordings of --release that are predicted, but not fitted',
+    },
+    'RECORDING=MASS': {
+        '--payload': 'mass of the load [kg] in a recording without the topic load; may be repeated'
+    },
+    'RECORDING=TIME': {
+        '--event': 'time at which the load was released [s], if the topic load does not say'
+    },
+    'SIGNAL=COLUMN[:UNIT]': {
+        '--column': 'column of CSV files for a signal, with its unit, such as p_head_1=boom:barg'
+    },
+    'NAMES': {
+        '--parameters': 'groups or names, such as masses,youngs_modulus,damping (default: for the'
+        ' boom masses,gauges,youngs_modulus,damping; otherwise all)',
+        '--signals': 'kinds of signals that are compared in motion, such as pressures,strain'
+        ' (default: all)',
+        '--profile': 'parameters of motion whose likelihood is computed over 3 standard errors to'
+        ' each side, with all others estimated anew',
+    },
+    'START.yaml': {'--file': 'file of the machine to begin with'},
+    'FOUND.yaml': {'--out': 'file of the machine with what was found'},
+    'REPORT.html': {'--report': 'tables and figures in one file'},
+    'TRUE.yaml': {
+        '--planted': 'file of the machine that was simulated, to be compared in the report'
+    },
+    'NAMESPACE': {'--namespace': 'namespace of the machine in bags (default: any)'},
 }
-_NAMES = {
-    '--parameters': 'groups or names, such as masses,youngs_modulus,damping (default: for the boom'
-    ' masses,gauges,youngs_modulus,damping; otherwise all)',
-    '--signals': 'kinds of signals that are compared in motion, such as pressures,strain (default:'
-    ' all)',
-    '--profile': 'parameters of motion whose likelihood is computed over 3 standard errors to each'
-    ' side, with all others estimated anew',
-}
-_FILES = {
-    '--file': ('START.yaml', 'file of the machine to begin with'),
-    '--out': ('FOUND.yaml', 'file of the machine with what was found'),
-    '--report': ('REPORT.html', 'tables and figures in one file'),
-    '--planted': (
-        'TRUE.yaml',
-        'file of the machine that was simulated, to be compared in the report',
-    ),
+_OF_PLAN = {
+    'MACHINE': {'--machine': '(default: boom)'},
+    'START.yaml': {'--file': 'file of the machine'},
+    'DEGREES': {
+        '--pose': 'joint angles of a possible pose; may be repeated (default: the poses of the'
+        ' file, and some that are drawn)'
+    },
+    'KG': {'--masses': '(default: 5,90)'},
+    'NAMES': {
+        '--parameters': 'groups or names to be found (default: those of identify)',
+        '--signals': 'kinds of signals that will be recorded, such as pressures,strain (default:'
+        ' all, of releases with markers seen by two cameras); of sensors with all readings of'
+        ' their rates',
+    },
+    'DIR': {'--out': 'folder for the chosen scenarios, as YAML files'},
 }
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
+_DEMO = 'a boom with planted parameters: simulate, record, identify, compare'
+_DEMO_POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios, their loads [kg]
+_NEXT = """
+{report} is a page for a browser; it has planted values beside those that were found.
+{found} is a boom file: longreach boom release --file {found}"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of ``longreach identify``."""
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
     for name in sorted({point.name for point in entry_points(group=_PAGES)}):
-        _add_machine(commands, name)
-    _configure_plan(commands)
-    add_demo(commands, DEMO, run_demo)
-
-
-def _add_machine(commands: Any, name: str) -> None:
-    """Add the subcommand of a machine."""
-    parser = commands.add_parser(
-        name,
-        help=f'parameters of the {name}',
-        description='A RECORDING is a bag, or a CSV file with a column time and columns named as'
-        ' the signals; its name in other options is that of its file.',
-    )
-    for option, text in _RECORDINGS.items():
-        parser.add_argument(
-            option, metavar='RECORDING', nargs='+', type=Path, default=[], help=text
+        machine = commands.add_parser(
+            name,
+            help=f'parameters of the {name}',
+            description='A RECORDING is a bag, or a CSV file with a column time and columns named'
+            ' as the signals; its name in other options is that of its file.',
         )
-    for option, (metavar, text) in _OF_RECORDINGS.items():
-        parser.add_argument(option, metavar=metavar, action='append', default=[], help=text)
-    for option, text in _NAMES.items():
-        parser.add_argument(option, metavar='NAMES', type=names, help=text)
-    for option, (metavar, text) in _FILES.items():
-        parser.add_argument(option, metavar=metavar, type=Path, help=text)
-    parser.add_argument('--namespace', help='namespace of the machine in bags (default: any)')
-    parser.add_argument(
-        '--shortest', type=positive, default=5.0, help='shortest stretch at rest [s] (default: 5)'
+        _add_options(machine, _OPTIONS)
+        machine.add_argument(
+            '--shortest',
+            type=positive,
+            default=5.0,
+            help='shortest stretch at rest [s] (default: 5)',
+        )
+        machine.add_argument(
+            '--duration',
+            type=positive,
+            default=8.0,
+            help='time after the release that is compared [s] (default: 8); the simulations take'
+            ' most of the time',
+        )
+        machine.add_argument(
+            '--robust', action='store_true', help='outliers of motion weigh less, after Huber'
+        )
+        add_workers(machine)
+        add_format(machine)
+        machine.set_defaults(run=_run, machine=name)
+    plan = commands.add_parser(
+        'plan', help='which releases and poses at rest pin the parameters down, as scenarios'
     )
-    parser.add_argument(
-        '--duration',
-        type=positive,
-        default=8.0,
-        help='time after the release that is compared [s] (default: 8); the simulations take most'
-        ' of the time',
+    _add_options(plan, _OF_PLAN)
+    plan.add_argument(
+        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
     )
-    parser.add_argument(
-        '--robust', action='store_true', help='outliers of motion weigh less, after Huber'
-    )
-    add_workers(parser)
-    add_format(parser)
-    parser.set_defaults(run=_run, machine=name)
+    plan.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
+    plan.add_argument('--processes', type=count(1000), help='parallel simulations')
+    add_format(plan)
+    plan.set_defaults(run=_run_plan)
+    add_demo(commands, _DEMO, _run_demo)
+
+
+def _add_options(
+    parser: argparse.ArgumentParser, options: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Add options of a table to a parser."""
+    for metavar, own in options.items():
+        for option, text in own.items():
+            how = _READ.get(metavar, {'type': Path})
+            parser.add_argument(option, metavar=metavar, help=text, **how)
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -135,21 +173,27 @@ def _run(arguments: argparse.Namespace) -> None:
                 f'--validation {name}, allowed: recordings of --release,'
                 f' {", ".join(motion_names) or "none is given"}'
             )
-    page: Identifiable = _page_of(arguments.machine)
-    start = page.load(None if arguments.file is None else str(arguments.file))
+    page, start = _page_of(arguments)
     # What is asked for beside the estimation is checked before it, which takes minutes.
     planted = {}
     if arguments.planted is not None:
         planted = page.planted(start, page.load(str(arguments.planted)))
-    _check_more(arguments, page, start)
+    known = [entry.name for entry in page.free_parameters(start)]
+    for name in arguments.profile or ():
+        if name not in known:
+            raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
+    for what in ('profile', 'signals', 'robust'):
+        if getattr(arguments, what) and not arguments.release:
+            raise InputError(f'--{what} is for recordings of motion; give --release')
     static, motion = _read(arguments, page, start)
-    _check_kinds(page, start, arguments.signals, motion)
+    recorded = {name for recording in motion for name in recording.signals}
     settings = Settings(
-        signals=_signal_patterns(page, start, arguments.signals),
+        signals=_signal_patterns(page, start, arguments.signals, recorded),
         duration=arguments.duration,
         validation=validation,
         robust=arguments.robust,
     )
+    workers = {'processes': arguments.processes, 'cluster': arguments.cluster}
     found = identify_machine(
         page,
         start,
@@ -158,10 +202,9 @@ def _run(arguments: argparse.Namespace) -> None:
         arguments.parameters or page.usual(start),
         settings,
         arguments.shortest,
-        processes=arguments.processes,
-        cluster=arguments.cluster,
+        **workers,
     )
-    more, failed = _profiles(arguments, found)
+    more, failed = _profiles(found, arguments.profile or (), **workers)
     if arguments.out is not None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
@@ -175,50 +218,19 @@ def _run(arguments: argparse.Namespace) -> None:
         print(f'longreach identify: {text}', file=sys.stderr)
 
 
-def _check_kinds(
-    page: Identifiable, start: Any, kinds: Sequence[str] | None, motion: Sequence[Recording]
-) -> None:
-    """Raise InputError for kinds of signals that no recording of motion has."""
-    recorded = {name for recording in motion for name in recording.signals}
-    for kind in kinds or ():
-        patterns = _signal_patterns(page, start, [kind])
-        if not any(fnmatchcase(name, p) for name in recorded for p in patterns):
-            raise InputError(
-                f'--signals {kind}: no recording of --release has {" or ".join(patterns)}; it has'
-                f' {", ".join(sorted(recorded))}'
-            )
-
-
-def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -> None:
-    """Raise InputError for profiles that are not possible, and options without effect."""
-    known = [entry.name for entry in page.free_parameters(start)]
-    for name in arguments.profile or ():
-        if name not in known:
-            raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
-    for what in ('profile', 'signals', 'robust'):
-        if getattr(arguments, what) and not arguments.release:
-            raise InputError(f'--{what} is for recordings of motion; give --release')
-
-
 def _profiles(
-    arguments: argparse.Namespace, found: Identified
+    found: Identified, names: Sequence[str], **workers: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the profile likelihoods that are asked for, and why others are missing."""
-    if not arguments.profile or found.dynamics is None:
+    if not names or found.dynamics is None:
         return {}, []
     from longreach_identification.estimation import profile
 
-    profiles, failed = {}, []
-    for name in arguments.profile:
+    profiles, failed, estimate = {}, [], found.dynamics.estimate
+    for name in names:
         # What was identified before, in minutes, is not lost.
         try:
-            values, increase = profile(
-                found.dynamics.estimate.problem,
-                found.dynamics.estimate,
-                name,
-                processes=arguments.processes,
-                cluster=arguments.cluster,
-            )
+            values, increase = profile(estimate.problem, estimate, name, **workers)
         except LongreachError as error:
             failed.append(f'no profile of {name}: {error}')
             continue
@@ -233,7 +245,7 @@ def _read(
     arguments: argparse.Namespace, page: Identifiable, start: Any
 ) -> tuple[list[Recording], list[Recording]]:
     """Read all recordings."""
-    from longreach_identification.recordings import column_map, read_csv
+    from longreach_identification.recordings import column_map, read_csv, read_recording
 
     signals = page.signals(start)
     columns = column_map(arguments.column, signals)
@@ -242,17 +254,12 @@ def _read(
         _by_recording(what, entries, given)
         for what, entries in (('--payload', arguments.payload), ('--event', arguments.event))
     )
-    twice = sorted({name for name in given if given.count(name) > 1})
-    if twice:
-        raise InputError(f'recordings have the names {", ".join(twice)} twice; rename one')
 
     def one(path: Path) -> Recording:
         conditions = {'payload': payloads[path.name]} if path.name in payloads else {}
         at = [(events[path.name], 'release')] if path.name in events else []
         if path.suffix.lower() == '.csv':
             return read_csv(path, signals, columns, events=at, conditions=conditions)
-        from longreach_identification.bag_files import read_recording
-
         return read_recording(path, signals, arguments.namespace, at, conditions)
 
     return [one(path) for path in arguments.static], [one(path) for path in arguments.release]
@@ -276,68 +283,37 @@ def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> di
     return found
 
 
-def _page_of(machine: str) -> Any:
-    """Return the Identifiable of a machine; InputError for names that are not known."""
+def _page_of(arguments: argparse.Namespace) -> tuple[Identifiable, Any]:
+    """Return what a machine offers, and its parameters at the start; InputError: not known."""
     points = {point.name: point for point in entry_points(group=_PAGES)}
-    if machine not in points:
-        raise InputError(f'machine {machine!r}, allowed: {", ".join(sorted(points))}')
-    return points[machine].load()
+    if arguments.machine not in points:
+        raise InputError(f'machine {arguments.machine!r}, allowed: {", ".join(sorted(points))}')
+    page = points[arguments.machine].load()
+    return page, page.load(None if arguments.file is None else str(arguments.file))
 
 
-def _signal_patterns(page: Any, start: Any, kinds: Sequence[str] | None) -> tuple[str, ...]:
-    """Return patterns of signals for kinds of them."""
+def _signal_patterns(
+    page: Identifiable,
+    start: Any,
+    kinds: Sequence[str] | None,
+    recorded: Collection[str] | None = None,
+) -> tuple[str, ...]:
+    """Return patterns of signals for kinds of them; InputError for one that is not recorded."""
     if kinds is None:
         return tuple(page.compared)
+    from longreach_identification.machine import matches
+
     names = {signal.name: (signal.name,) for signal in page.signals(start)}
     known: Mapping[str, tuple[str, ...]] = page.signal_kinds or names
     for kind in kinds:
         if kind not in known:
             raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
+        if recorded is not None and not any(matches(name, known[kind]) for name in recorded):
+            raise InputError(
+                f'--signals {kind}: no recording of --release has {" or ".join(known[kind])}; it'
+                f' has {", ".join(sorted(recorded))}'
+            )
     return tuple(pattern for kind in kinds for pattern in known[kind])
-
-
-def _configure_plan(commands: Any) -> None:
-    """Add the subcommand ``plan``."""
-    parser = commands.add_parser(
-        'plan', help='which releases and poses at rest pin the parameters down, as scenarios'
-    )
-    parser.add_argument('--machine', default='boom', help='(default: boom)')
-    parser.add_argument('--file', metavar='START.yaml', type=Path, help='file of the machine')
-    parser.add_argument(
-        '--pose',
-        metavar='DEGREES',
-        type=numbers,
-        action='append',
-        default=[],
-        help='joint angles of a possible pose; may be repeated (default: the poses of the'
-        ' file, and some that are drawn)',
-    )
-    parser.add_argument(
-        '--masses', metavar='KG', type=numbers, default=(5.0, 90.0), help='(default: 5,90)'
-    )
-    parser.add_argument(
-        '--parameters',
-        metavar='NAMES',
-        type=names,
-        help='groups or names to be found (default: those of identify)',
-    )
-    parser.add_argument(
-        '--signals',
-        metavar='NAMES',
-        type=names,
-        help='kinds of signals that will be recorded, such as pressures,strain (default: all, of'
-        ' releases with markers seen by two cameras); of sensors with all readings of their rates',
-    )
-    parser.add_argument(
-        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
-    )
-    parser.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
-    parser.add_argument('--processes', type=count(1000), help='parallel simulations')
-    parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='folder for the chosen scenarios, as YAML files'
-    )
-    add_format(parser)
-    parser.set_defaults(run=_run_plan)
 
 
 def _run_plan(arguments: argparse.Namespace) -> None:
@@ -347,8 +323,7 @@ def _run_plan(arguments: argparse.Namespace) -> None:
     from longreach_identification.dynamics import Settings
     from longreach_identification.planning import plan
 
-    page = _page_of(arguments.machine)
-    start = page.load(None if arguments.file is None else str(arguments.file))
+    page, start = _page_of(arguments)
     wanted = arguments.parameters or page.usual(start)
     settings = Settings(signals=_signal_patterns(page, start, arguments.signals))
     # A constant of each signal is unknown in each recording, in which a bias is included.
@@ -362,12 +337,10 @@ def _run_plan(arguments: argparse.Namespace) -> None:
     if left:
         raise InputError(f'{left[0]} is of an earlier plan; give another --out, or remove it')
     possible = page.possible(start, arguments.pose, arguments.masses)
-    scenarios = {name: [scenario] for name, (scenario, _) in possible.items()}
-    at_rest = {}
     resting, recordings = page.possible_at_rest(start, max(arguments.masses))
-    if resting:
-        at_rest[recordings[-1].name] = recordings
-        scenarios[recordings[-1].name] = resting
+    at_rest = {recordings[-1].name: recordings} if resting else {}
+    scenarios = {name: [scenario] for name, (scenario, _) in possible.items()}
+    scenarios |= dict.fromkeys(at_rest, resting)
     found = plan(
         page,
         start,
@@ -384,13 +357,10 @@ def _run_plan(arguments: argparse.Namespace) -> None:
         several = scenarios[choice.name]
         for part, scenario in enumerate(several, 1):
             last = f'_{part}' if len(several) > 1 else ''
-            file = arguments.out / f'plan_{number}{last}.yaml'
-            with writing(file) as path:
-                text = yaml.safe_dump(
-                    scenario.as_mapping(), sort_keys=False, default_flow_style=None
-                )
+            files.append(str(arguments.out / f'plan_{number}{last}.yaml'))
+            text = yaml.safe_dump(scenario.as_mapping(), sort_keys=False, default_flow_style=None)
+            with writing(files[-1]) as path:
                 path.write_text(f'# {choice.name}\n{text}', encoding='utf-8')
-            files.append(str(file))
     head = ('choice', 'experiment', *found.choices[0].standard_errors)
     rows = [
         (str(number), choice.name, *(f'{e:.3g}' for e in choice.standard_errors.values()))
@@ -403,3 +373,40 @@ def _run_plan(arguments: argparse.Namespace) -> None:
         'files': files,
     }
     print_result(result, '\n'.join([summary, *files]), arguments.format)
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``, with a boom whose parameters are known."""
+    out = prepare(arguments.out)
+    planted = data_directory('longreach_boom') / 'config' / 'boom_planted.yaml'
+    bag = out / 'identify_release'
+    found, report = out / 'identify_found.yaml', out / 'identify_report.html'
+    remove_old_bag(bag)
+    calls: list[list[object]] = []
+    tables: list[Path] = []
+    payloads: list[str] = []
+    for seed, (scenario, mass) in enumerate(_DEMO_POSES.items()):
+        tables.append(out / f'identify_{scenario}.csv')
+        payloads += ['--payload', f'{tables[-1].name}={mass}']
+        measured = ['--file', planted, '--seed', seed, '--csv', tables[-1]]
+        calls.append(['boom', 'measure', scenario, *measured])
+    calls += [
+        [
+            *('launch', 'vision', 'boom:=true', f'boom_file:={planted}', 'sensors:=typical'),
+            *('scenario:=release_light', 'duration:=15.0', 'real_time_factor:=0.0', 'scale:=0.5'),
+            *(f'record:={bag}', 'rviz:=false'),
+        ],
+        [
+            *('identify', 'boom', '--static', *tables, *payloads, '--release', bag),
+            # A recording without one of them, such as that of a run without cameras, is refused.
+            *('--signals', 'pressures,pistons,strain,inclination,markers'),
+            *('--out', found, '--report', report, '--planted', planted),
+        ],
+    ]
+    for words in calls:
+        print()
+        code = call_in_sight(['longreach', *map(str, words)])
+        if code:
+            return code
+    print(_NEXT.format(found=found, report=report))
+    return 0

@@ -1,18 +1,15 @@
 """
 Covariance of a weighted least squares estimate whose residuals are correlated.
 
-With J the derivatives of the weighted residuals, Gamma their covariance and C that of the prior,
+    H^-1 (J^T Gamma J + C^-1) H^-1,   H = J^T J + C^-1
 
-    H^-1 (J^T Gamma J + C^-1) H^-1,   H = J^T J + C^-1.
-
-Gamma is the covariance of an autoregressive model of each signal's residuals (Ljung, "System
-identification", 1999, section 9.4), whose rows are taken as equally spaced. Of signals with few
-rows, such as poses at rest, rows are correlated with those of other signals at the same time, and
-with those of the same signal in equal poses (robust for clusters: Cameron and Miller, J. Human
-Resources 50, 2015); others are independent. What is known before and not estimated, such as
-dimensions, counts in all errors: with the unknowns p, the considered parameters g, their joint
-prior covariance C, the information W of the marginal prior of p, and A = [W, -J_p^T J_g], the term
-C^-1 in the middle becomes A C A^T (Schmidt's consider filter).
+J: derivatives of the weighted residuals, C: covariance of the prior, Gamma: that of an
+autoregressive model of each signal's residuals, whose rows are taken as equally spaced (Ljung,
+"System identification", 1999, 9.4). Rows of signals with few of them, such as poses at rest, are
+correlated with those of others at the same time, and with those of the same signal in equal poses
+(robust for clusters: Cameron and Miller, J. Human Resources 50, 2015). With parameters g that are
+considered, C of all, and W the information of the prior of the others p, the term C^-1 in the
+middle becomes A C A^T, A = [W, -J_p^T J_g] (Schmidt's consider filter).
 """
 
 from __future__ import annotations
@@ -105,22 +102,16 @@ def noise_of(
         likelihood += part.size * (math.log(variance) + 1.0)
         variance *= part.size / max(1.0, part.size - taken)
         total += coloured_product(J, coefficients, variance)
-    return total + _shared(fit, few, count) + _repeated(fit, few, count), likelihood, extra
+    return total + _shared(few, count) + _repeated(fit, few, count), likelihood, extra
 
 
-def _shared(
-    fit: Search, few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int
-) -> np.ndarray:
+def _shared(few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int) -> np.ndarray:
     """Return the part of J^T Gamma J between different signals with few rows."""
     names = list(dict.fromkeys(block.signal for block, _, _ in few))
     pairs: dict[tuple[int, int], list[tuple[np.ndarray, ...]]] = {}
     for (one, r, J), (other, s, K) in itertools.combinations(few, 2):
         if one.recording == other.recording:
-            times = [
-                fit.problem.recordings[b.recording].signals[b.signal].times[b.rows]
-                for b in (one, other)
-            ]
-            _, i, j = np.intersect1d(*times, return_indices=True)
+            _, i, j = np.intersect1d(one.times, other.times, return_indices=True)
             key = names.index(one.signal), names.index(other.signal)
             pairs.setdefault(key, []).append((r[i], s[j], J[i], K[j]))
     related = np.eye(len(names))
@@ -170,7 +161,8 @@ def inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
         # Scaled first: variances of different units differ by many powers of ten.
         related = covariance / np.outer(size, size)
         values, vectors = np.linalg.eigh(related)
-        good = bool(np.abs(related - related.T).max() < _ROUNDING and values[0] > -_ROUNDING)
+        apart = np.abs(related - related.T).max(initial=0.0)
+        good = bool(apart < _ROUNDING and values.min(initial=0.0) > -_ROUNDING)
     if not good:
         raise InputError(
             f'the covariance of the prior for {", ".join(names)} is not positive definite'
@@ -181,10 +173,9 @@ def inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
 
 def inverse_of(weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """
-    Return inverse, weakest direction and condition number of the information J^T J.
+    Return inverse, weakest direction and condition number of J^T J; inf for what it does not tell.
 
-    J, with the prior's rows, is not squared: data may be more exact than a prior by many powers of
-    ten. Unknowns in a direction without information have infinite variances.
+    J is not squared: data may be more exact than a prior by many powers of ten.
     """
     scale = np.linalg.norm(weighted, axis=0)
     safe = np.where(scale == 0.0, 1.0, scale)

@@ -1,17 +1,15 @@
 """
 Parameters from the motion of a machine: simulation-error least squares over whole recordings.
 
-Each recording is simulated from the rest before its first event (single shooting). Unknowns of
-single recordings are a constant of each signal, delays of clocks against the event, and the errors
-of the start. Dimensions are considered: not estimated, but counted in all errors. Where actuators
-slip, or residuals are left that are larger than at rest, the search goes over growing durations,
-see :mod:`longreach_identification.growing`.
+Each recording is simulated from the rest before its first event (single shooting). It has own
+unknowns: a constant of each signal, delays of clocks against the event, and errors of the start.
+Dimensions are considered: not estimated, but counted in all errors. Where actuators slip, or
+residuals are larger than at rest, the search goes over growing durations.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -28,9 +26,9 @@ from longreach_identification.estimation import (
     best_of,
     estimate,
 )
-from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.growing import excess, grow
 from longreach_identification.machine import Identifiable, Recording, Signal, matches
+from longreach_identification.search import INTERRUPTED
 from longreach_identification.stillness import resolution_of
 
 # Groups of signals with a clock of their own; others have that of the first group.
@@ -91,11 +89,9 @@ class Simulated:
 
 class Found(NamedTuple):
     """
-    Result of :func:`identify`.
+    Result of :func:`identify`; unknowns such as ``delay_cameras@release_1`` are of one recording.
 
-    Unknowns with an ``@`` belong to one recording, as in ``delay_cameras@release_1``; ``derived``
-    are quantities that follow from the parameters and the first ``experiment``, with standard
-    errors.
+    ``derived`` are quantities that follow from it and the first ``experiment``, with errors.
     """
 
     estimate: Estimate
@@ -185,16 +181,9 @@ def identify(
     experiments = [run.experiment for run in predict.runs]
     found = _searched(problem_at, experiments, slips, settings, **workers)
     found, best, notes = _kept(predict, found)
-
-    @functools.cache
-    def derived(values: tuple[float, ...]) -> dict[str, float]:
-        # Each quantity asks for the same points, one for each unknown and side.
-        named = dict(zip(found.names, values, strict=True))
-        return identifiable.derived(predict.machine_with(named), experiments[0])
-
-    def propagated(name: str) -> tuple[float, float]:
-        return found.propagated(lambda values: derived(tuple(values.values()))[name])
-
+    derived = found.propagated(
+        lambda values: identifiable.derived(predict.machine_with(values), experiments[0])
+    )
     silent, steps = [], _resolutions(recordings)
     for recording, used in zip(recordings, found.problem.recordings, strict=True):
         if names := _constant(recording, steps, settings.signals):
@@ -216,13 +205,8 @@ def identify(
         if time >= (end := experiment.start + settings.duration)
     ]
     warnings = (*silent, *found.warnings, *_late(found), *predict.doubts(best))
-    return Found(
-        found._replace(warnings=warnings),
-        best,
-        experiments[0],
-        {name: propagated(name) for name in identifiable.derived(machine, experiments[0])},
-        tuple(notes),
-    )
+    found = found._replace(warnings=warnings)
+    return Found(found, best, experiments[0], derived, tuple(notes))
 
 
 def _searched(
@@ -277,7 +261,7 @@ def _searched(
         return first
     length = min(settings.duration, max(one.end - one.start for one in experiments))
     try:
-        grown = grow(problem_at, events, length, **workers)
+        grown, interrupted = grow(problem_at, events, length, **workers)
     except LongreachError as error:
         # Such as a duration that is too short for the machine.
         text = f'a search over growing durations is not possible: {error}'
@@ -286,10 +270,10 @@ def _searched(
         f'only the first {grown.duration:.2g} s of {length:.3g} s after the event are explained,'
         ' and compared'
     )
-    if grown.interrupted and first:
+    if interrupted and first:
         text = 'interrupted: a search over growing durations was under way'
         return warned(first._replace(status=INTERRUPTED), text)
-    if grown.interrupted:
+    if interrupted:
         if not grown.values:
             raise KeyboardInterrupt(
                 'interrupted before the first duration was explained: no result'
@@ -312,8 +296,10 @@ def problem_of(
     start: Mapping[str, float] | None = None,
 ) -> Problem:
     """Return what :func:`identify` solves, from a start of all unknowns if there is one."""
+    from scipy.linalg import block_diag
+
     settings = settings or Settings()
-    prior, signals = settings.prior, settings.signals
+    prior, signals = settings.prior or Prior(), settings.signals
     if not recordings:
         raise InputError('there is no recording of motion, allowed: at least one')
     asked = [n for one in parameters for n in identifiable.chosen(machine, [one])]
@@ -325,12 +311,9 @@ def problem_of(
         if math.isfinite(entry.deviation) and not entry.logarithmic
         if name not in asked and name not in known
     ]
-    determined = prior.names if prior else ()
-    estimated = [n for n in dict.fromkeys([*asked, *determined]) if n not in considered]
+    estimated = [n for n in dict.fromkeys([*asked, *prior.names]) if n not in considered]
     of_file = identifiable.values(machine)
-    begin = {**of_file, **known}
-    if prior is not None:
-        begin |= dict(zip(prior.names, prior.mean.tolist(), strict=True))
+    begin = of_file | known | dict(zip(prior.names, prior.mean.tolist(), strict=True))
     changed = {name: begin[name] for name in (*estimated, *considered, *known)}
     first = identifiable.with_values(machine, changed)
     begin |= start or {}
@@ -350,7 +333,7 @@ def problem_of(
         bounds = value, entry.lowest, entry.highest
         counts = name in considered
         unknowns.append(Unknown(name, *bounds, logarithmic=logarithmic, considered=counts))
-        if math.isfinite(entry.deviation) and name not in determined:
+        if math.isfinite(entry.deviation) and name not in prior.names:
             mean = math.log(of_file[name]) if logarithmic else of_file[name]
             beliefs[name] = (mean, entry.deviation)
     cut, runs, steps = [], [], _resolutions(recordings)
@@ -379,11 +362,17 @@ def problem_of(
         cut.append(part)
     if all(recording.name in settings.validation for recording in cut):
         raise InputError('all recordings are for validation; leave at least one to fit')
+    means, deviations = np.reshape(list(beliefs.values()), (-1, 2)).T
+    joined = Prior(
+        (*prior.names, *beliefs),
+        np.concatenate([prior.mean, means]),
+        block_diag(prior.covariance, np.diag(deviations**2)),
+    )
     return Problem(
         Simulated(identifiable, machine, known, runs),
         cut,
         unknowns,
-        _joined(prior, beliefs),
+        joined,
         settings.offsets,
         settings.validation,
         {name: step / math.sqrt(12.0) for name, step in steps.items() if step > 0.0},
@@ -517,18 +506,6 @@ def _resembled(name: str, found: Estimate) -> str:
                 errors[other] = max(errors.get(other, 0.0), float(error))
     best = min(errors, key=lambda other: errors[other])
     return f', it looks like {best}' if errors[best] < _RESEMBLES * errors[name] else ''
-
-
-def _joined(prior: Prior | None, beliefs: Mapping[str, tuple[float, float]]) -> Prior | None:
-    """Return a prior, and independent unknowns with given means and standard deviations."""
-    if not beliefs:
-        return prior
-    from scipy.linalg import block_diag
-
-    before = prior or Prior((), np.zeros(0), np.zeros((0, 0)))
-    means, deviations = np.array(list(beliefs.values())).T
-    covariance = block_diag(before.covariance, np.diag(deviations**2))
-    return Prior((*before.names, *beliefs), np.concatenate([before.mean, means]), covariance)
 
 
 def _cut(

@@ -1,14 +1,9 @@
 """
 Weighted nonlinear least squares over several measured signals, with standard errors.
 
-The estimate minimises
-
-    sum over all rows of ((measured - predicted(p) - offset) / deviation)^2
-    + (p - m)^T C^-1 (p - m),
-
-the second term for a Gaussian prior with mean m and covariance C. An offset is one unknown
-constant of a signal in a recording; it is eliminated: residuals and derivatives lose their
-weighted mean.
+The sum of ((measured - predicted(p) - offset) / deviation)^2 over all rows, and of
+(p - m)^T C^-1 (p - m) of a Gaussian prior, is least. An offset is one unknown constant of a signal
+in a recording; it is eliminated: residuals and derivatives lose their weighted mean.
 """
 
 from __future__ import annotations
@@ -22,17 +17,8 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import finite
-from longreach_identification.covariance import covariance_of, inverse_of, noise_of, weak_spread
-from longreach_identification.fit_report import (
-    INTERRUPTED,
-    WEAKEST,
-    SignalFit,
-    fits_of,
-    warnings_of,
-    words,
-)
+from longreach_identification import covariance, search
 from longreach_identification.machine import Recording
-from longreach_identification.search import FIRST_STEP, SHORTEST_STEP, Search, searching
 
 # Predicts the signals of a recording, by its number, for the values of all unknowns: for each of
 # its signals an array like its times. It is sent to processes: an object of a class, or a function
@@ -43,16 +29,19 @@ Predict = Callable[[int, Mapping[str, float]], Mapping[str, np.ndarray]]
 # the unknowns that ends a search.
 _MOST_ROUNDS, _TOLERANCE = 5, 1e-6
 
+# Warned about: standard deviation of a combination relative to the scales, residuals relative to
+# their given deviation.
+_WEAKEST, _LARGEST_RATIO = 0.2, 3.0
+# Likewise relative to the noise from row to row, where no deviation is given: noise of first order
+# with a correlation of 0.98 has this ratio. Residuals below this share of a signal are rounding.
+_LARGEST_WAVE, _ROUNDING = 5.0, 1e-6
+
 # Typical size of a logarithm: what data tell about it is not judged by a factor of 3.
 _DECADES = 10.0
 
 
 class Unknown(NamedTuple):
-    """
-    A number to estimate; of a ``logarithmic`` one the prior is that of its logarithm.
-
-    A ``considered`` one, which needs a prior, keeps its start, and its error counts in all others.
-    """
+    """A number to estimate; the prior of a ``logarithmic`` one is that of its logarithm."""
 
     name: str
     start: float
@@ -61,7 +50,7 @@ class Unknown(NamedTuple):
     scale: float = 0.0  # typical size; 0: that of the start, or 1 for a start of 0
     recording: int | None = None  # number of the only one that it concerns; None: all
     logarithmic: bool = False
-    considered: bool = False
+    considered: bool = False  # keeps its start; its prior error counts in all others
 
     @property
     def size(self) -> float:
@@ -77,11 +66,11 @@ class Unknown(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What is known about some unknowns before: a Gaussian distribution."""
+    """What is known about some unknowns before: a Gaussian distribution; by default nothing."""
 
-    names: tuple[str, ...]
-    mean: np.ndarray  # (names,)
-    covariance: np.ndarray  # (names, names)
+    names: tuple[str, ...] = ()
+    mean: np.ndarray = np.zeros(0)  # (names,)
+    covariance: np.ndarray = np.zeros((0, 0))  # (names, names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +80,7 @@ class Problem:
     predict: Predict
     recordings: Sequence[Recording]  # rows that are not finite are left out
     unknowns: Sequence[Unknown]
-    prior: Prior | None = None  # quantities that are not unknown are left out
+    prior: Prior = Prior()  # quantities that are not unknown are left out
     offsets: Sequence[str] = ()  # patterns of signals with an unknown constant in each recording
     validation: Sequence[str] = ()  # names of recordings that are predicted, but not fitted
     # Lowest noise level that may be estimated, by signal, such as the error of rounding: readings
@@ -122,21 +111,16 @@ class Problem:
 
 
 class Estimate(NamedTuple):
-    """
-    Result of :func:`estimate`.
-
-    ``weakest`` is the combination of unknowns that the data determine worst; ``prior_share`` the
-    part of the information about each that comes from the prior (1: the data say nothing).
-    """
+    """Result of :func:`estimate`."""
 
     names: tuple[str, ...]
     start: np.ndarray  # (names,)
     values: np.ndarray  # (names,)
     covariance: np.ndarray  # (names, names); infinite variances for what the data cannot tell
-    prior_share: np.ndarray  # (names,)
+    prior_share: np.ndarray  # (names,) part of the information from the prior; 1: all
     condition: float  # of the information matrix with ones on its diagonal
-    weakest: dict[str, float]
-    fit: dict[str, SignalFit]
+    weakest: dict[str, float]  # combination that the data determine worst
+    fit: dict[str, search.SignalFit]
     # By names of recording and signal, at all of its times, with its offset.
     predicted: dict[tuple[str, str], np.ndarray]
     chi_square: float  # of the fitted rows and the prior
@@ -154,7 +138,7 @@ class Estimate(NamedTuple):
     @property
     def standard_errors(self) -> np.ndarray:
         """Return the standard errors (names,); NaN of a search that was interrupted."""
-        if self.status == INTERRUPTED:
+        if self.status == search.INTERRUPTED:
             # Those of the smooth part at some point on its way.
             return np.full(len(self.names), np.nan)
         return np.sqrt(np.diag(self.covariance))
@@ -184,36 +168,42 @@ class Estimate(NamedTuple):
         reach *= float(self.standard_errors[index])
         value = float(self.values[index])
         if self.logarithmic[index]:
-            factor = math.exp(min(reach / value, 700.0)) if not math.isnan(reach) else math.nan
+            factor = math.exp(min(reach / value, 700.0))  # NaN stays
             return value / factor, value * factor
         return value - reach, value + reach
 
-    def propagated(self, function: Callable[[Mapping[str, float]], float]) -> tuple[float, float]:
-        """Return a quantity derived from the unknowns, and its standard error; NaN as of these."""
+    def propagated(
+        self, function: Callable[[Mapping[str, float]], Mapping[str, float]]
+    ) -> dict[str, tuple[float, float]]:
+        """Return quantities that follow from the unknowns, and their errors; NaN as of these."""
+        shown = function(self.by_name)
+        here = np.array(list(shown.values()), dtype=float)
+        gradient = np.zeros((len(self.names), here.size))
 
-        def at(values: np.ndarray) -> float:
-            return function(dict(zip(self.names, values.tolist(), strict=True)))
+        def at(values: np.ndarray) -> np.ndarray:
+            named = dict(zip(self.names, values.tolist(), strict=True))
+            return np.array(list(function(named).values()), dtype=float)
 
-        here, gradient = at(self.values), np.zeros(len(self.names))
-
-        def beside(step: np.ndarray) -> float:
+        def beside(step: np.ndarray) -> np.ndarray:
             try:
                 return at(self.values + step)
             except LongreachError:
                 # Beyond what a machine may have, such as less static than Coulomb friction.
-                return 2.0 * here - at(self.values - step)
+                return np.asarray(2.0 * here - at(self.values - step))
 
         for j, error in enumerate(self.standard_errors):
             size = abs(self.values[j]) or 1.0
             step = np.zeros(len(self.names))
             # In this order: the error may be NaN.
-            step[j] = min(FIRST_STEP * size, error) or SHORTEST_STEP * size
+            step[j] = min(search.FIRST_STEP * size, error) or search.SHORTEST_STEP * size
             gradient[j] = (beside(step) - beside(-step)) / (2.0 * step[j])
-        used = gradient != 0.0
-        if np.isnan(self.standard_errors[used]).any():
-            return here, math.nan
-        variance = gradient[used] @ self.covariance[np.ix_(used, used)] @ gradient[used]
-        return here, math.sqrt(max(0.0, float(variance)))
+        found = {}
+        for name, value, slope in zip(shown, here.tolist(), gradient.T, strict=True):
+            used = np.flatnonzero(slope)
+            variance = slope[used] @ self.covariance[np.ix_(used, used)] @ slope[used]
+            unknown = np.isnan(self.standard_errors[used]).any()
+            found[name] = value, math.nan if unknown else math.sqrt(max(0.0, float(variance)))
+        return found
 
     def prior(self, names: Sequence[str]) -> Prior:
         """Return the result for some unknowns as prior for another estimation."""
@@ -228,7 +218,7 @@ class Estimate(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON; None for numbers that are not finite."""
         errors = self.standard_errors
-        found = {
+        found: dict[str, Any] = {
             'parameters': {
                 name: {
                     'value': self.values[j],
@@ -243,13 +233,9 @@ class Estimate(NamedTuple):
             'warnings': self.warnings,
             'correlation': {'names': self.names, 'matrix': self.correlation},
             'condition': self.condition,
-            'weakest': words(self.weakest),
-            'status': self.status,
-            'chi_square': self.chi_square,
-            'rows': self.rows,
-            'aic': self.aic,
-            'bic': self.bic,
+            'weakest': _words(self.weakest),
         }
+        found |= {n: getattr(self, n) for n in ('status', 'chi_square', 'rows', 'aic', 'bic')}
         return dict(finite(found))
 
 
@@ -264,15 +250,12 @@ def estimate(
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
-    KeyboardInterrupt with a text where there is none.
-
     ``iterations`` are for given noise levels. ``robust``: rows further than two deviations from
     the model weigh less, after Huber. ``interrupted``: a search that led here was. ``workers`` are
-    ``processes`` (default: 1), ``cluster`` and ``progress`` (default: False) of
-    :func:`longreach_dynamics.parallel.run_jobs`. LongreachError without a prediction at the start.
+    those of ``searching``. LongreachError without a prediction at the start.
     """
-    with searching(problem, **workers) as fit:
-        status = INTERRUPTED
+    with search.searching(problem, **workers) as fit:
+        status = search.INTERRUPTED
         try:
             x = fit.best
             fit.first_levels(x)
@@ -280,14 +263,11 @@ def estimate(
                 x, status = fit.solve(x, fit.free, iterations, _TOLERANCE)
                 if not fit.update_levels(x, robust):
                     break
-            # With steps that belong to the standard errors here.
-            fit.jacobian(x)
-            fit.jacobian(x)
-            fit.consider(x)
+            fit.settled(x)
         except KeyboardInterrupt:
-            status = INTERRUPTED
+            status = search.INTERRUPTED
             x = fit.best
-    return _result(fit, x, INTERRUPTED if interrupted else status)
+    return _result(fit, x, search.INTERRUPTED if interrupted else status)
 
 
 def best_of(problem: Problem, name: str, values: np.ndarray, **workers: Any) -> float:
@@ -295,12 +275,12 @@ def best_of(problem: Problem, name: str, values: np.ndarray, **workers: Any) -> 
     j = problem.names.index(name)
     unknown = problem.unknowns[j]
     values = values[(values >= unknown.lowest) & (values <= unknown.highest)]
-    with searching(problem, **workers) as fit:
+    with search.searching(problem, **workers) as fit:
         points = np.tile(fit.outer(fit.best), (values.size, 1))
         points[:, j] = values
         costs = fit.scores([fit.inner(point) for point in points], fit.unlikely)
-    best = int(np.argmin(costs)) if costs else 0
-    return float(values[best]) if costs and math.isfinite(costs[best]) else unknown.start
+    best = min(zip(costs, values.tolist(), strict=True), default=(math.inf, 0.0))
+    return float(best[1]) if math.isfinite(best[0]) else unknown.start
 
 
 def profile(
@@ -312,15 +292,11 @@ def profile(
     reach: float = 3.0,
     **workers: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return values over ``reach`` standard errors of an unknown, and the increase of chi-square.
-
-    All others are estimated anew; autocorrelation is considered, so that 95 % have less than 3.84.
-    """
+    """Return values of an unknown, and the increase of chi-square, others estimated anew."""
     if name not in found.names:
         raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
     index = found.names.index(name)
-    with searching(problem, **workers) as fit:
+    with search.searching(problem, **workers) as fit:
         best = fit.inner(found.values)
         errors = found.standard_errors / np.where(fit.logarithmic, found.values, 1.0)
         unknown, error = fit.unknowns[index], float(errors[index])
@@ -350,17 +326,10 @@ def profile(
 
 
 def information_of(problem: Problem, **workers: Any) -> list[np.ndarray]:
-    """
-    Return the information matrix of each recording at the start values, without offsets.
-
-    Of logarithms where these are searched. A prior counts for unknowns of single recordings only.
-    """
-    with searching(problem, **workers) as fit:
+    """Return the information of each recording at the start, with priors of its own unknowns."""
+    with search.searching(problem, **workers) as fit:
         fit.first_levels(fit.best)
-        # Once more with steps that belong to the standard errors.
-        for _ in range(2):
-            fit.jacobian(fit.best)
-        *parts, last = fit.by_block(fit.consider(fit.best))
+        *parts, last = fit.by_block(fit.settled(fit.best))
     prior, found = last.T @ last, []
     for number in range(len(problem.recordings)):
         matrix = np.zeros_like(prior)
@@ -373,51 +342,52 @@ def information_of(problem: Problem, **workers: Any) -> list[np.ndarray]:
     return found
 
 
-def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
+def _result(fit: search.Search, x: np.ndarray, status: str) -> Estimate:
     """Return the result for some values."""
     problem, count = fit.problem, len(fit.problem.unknowns)
     parts = fit.predicted(x)
     if parts is None:
         raise KeyboardInterrupt('interrupted before the first prediction: no result')
     residuals = fit.residuals(parts)
-    deviation = fit.prior_root @ (fit.prior_mean - x[fit.prior_columns])
-    chi_square = sum(float(part @ part) for part in residuals) + float(deviation @ deviation)
-    covariance = np.full((count, count), np.nan)
+    matrix = np.full((count, count), np.nan)
     plain, share = np.full(count, np.nan), np.zeros(count)
     condition, weakest, spread, criterion, extra = math.nan, {}, 0.0, math.nan, 0
     if fit.derivatives is not None:
         free, names = fit.free, [problem.names[j] for j in fit.free]
         weighted = fit.weighted_derivatives(fit.derivatives)
-        inverse, weights, condition = inverse_of(weighted[:, free])
+        inverse, weights, condition = covariance.inverse_of(weighted[:, free])
         weakest = dict(zip(names, weights.tolist(), strict=True))
-        spread, loose = weak_spread(weighted[:, free].T @ weighted[:, free], fit.sizes[free])
-        if spread > WEAKEST and not math.isinf(condition):
+        spread, loose = covariance.weak_spread(
+            weighted[:, free].T @ weighted[:, free], fit.sizes[free]
+        )
+        if spread > _WEAKEST and not math.isinf(condition):
             # Each is told apart from the others, and one of them poorly.
             weakest = dict(zip(names, loose.tolist(), strict=True))
-        noise, criterion, extra = noise_of(fit, residuals, weighted[: fit.rows, free], inverse)
-        covariance = covariance_of(fit, weighted[: fit.rows], inverse, noise)
+        noise, criterion, extra = covariance.noise_of(
+            fit, residuals, weighted[: fit.rows, free], inverse
+        )
+        matrix = covariance.covariance_of(fit, weighted[: fit.rows], inverse, noise)
         plain[free] = np.diag(inverse)
         share[fit.considered] = 1.0
-        if fit.prior_columns.size:
-            before = np.diag(fit.prior_covariance)[: fit.prior_columns.size]
-            share[fit.prior_columns] = np.clip(plain[fit.prior_columns] / before, 0.0, 1.0)
+        before = np.diag(fit.prior_covariance)[: fit.prior_columns.size]
+        share[fit.prior_columns] = np.clip(plain[fit.prior_columns] / before, 0.0, 1.0)
     with np.errstate(invalid='ignore', divide='ignore'):
-        inflation = np.where(np.isfinite(plain), np.diag(covariance) / plain, np.nan)
+        inflation = np.where(np.isfinite(plain), np.diag(matrix) / plain, np.nan)
     values = fit.outer(x)
     scale = np.where(fit.logarithmic, values, 1.0)
-    fits, predicted = fits_of(fit, parts)
+    fits, predicted = fit.fits(parts)
     penalty = count + extra
     found = Estimate(
         tuple(problem.names),
         np.array([unknown.start for unknown in problem.unknowns], dtype=float),
         values,
-        covariance * np.outer(scale, scale),
+        matrix * np.outer(scale, scale),
         share,
         condition,
         weakest,
         fits,
         predicted,
-        chi_square,
+        fit.squares(x, parts),
         fit.rows,
         criterion + 2.0 * penalty,
         criterion + math.log(fit.rows) * penalty,
@@ -428,4 +398,87 @@ def _result(fit: Search, x: np.ndarray, status: str) -> Estimate:
         fit.logarithmic,
         problem,
     )
-    return found._replace(warnings=warnings_of(fit, found, residuals, spread))
+    return found._replace(warnings=_warnings_of(fit, found, residuals, spread))
+
+
+def _warnings_of(
+    fit: search.Search, found: Estimate, residuals: Sequence[np.ndarray], spread: float
+) -> tuple[str, ...]:
+    """Return what a reader of the result must know."""
+    warnings = []
+    if found.status == search.INTERRUPTED:
+        warnings.append('interrupted: these are the best values so far, not the estimate')
+    if found.status == search.STOPPED:
+        warnings.append(
+            'not converged: the values still changed at the last iteration; begin with better'
+            ' values'
+        )
+    if fit.derivatives is None:
+        return (*warnings, 'interrupted before the derivatives: no standard errors')
+    for j, unknown in enumerate(fit.problem.unknowns):
+        slack = 1e-6 * fit.sizes[j]
+        for bound, which in ((unknown.lowest, 'lower'), (unknown.highest, 'upper')):
+            if abs(found.values[j] - bound) <= slack:
+                warnings.append(
+                    f'{unknown.name} is at its {which} bound {bound:g}: data and model'
+                    ' contradict each other, or the bound is too narrow; its standard error'
+                    ' does not hold'
+                )
+    lost = [n for n, v in zip(found.names, np.diag(found.covariance), strict=True) if v == np.inf]
+    if lost:
+        warnings.append(
+            f'the data say nothing about {", ".join(lost)}'
+            + (f' alone: only without {_words(found.weakest)}' if len(lost) > 1 else '')
+        )
+    elif spread > _WEAKEST:
+        warnings.append(
+            f'the data can hardly tell {_words(found.weakest)}: relative to the typical sizes'
+            f' it is known to {spread:.0%}; add recordings, give a prior, or keep one of these'
+            ' fixed'
+        )
+    waves, against = [], []
+    for name, one in found.fit.items():
+        floor, level = fit.problem.floors.get(name, 0.0), fit.levels.get(name, 1.0)
+        pairs = zip(fit.fitted, residuals, strict=True)
+        own = [(block, part) for block, part in pairs if block.signal == name and part.size]
+        ratio = search.rms([part for block, part in own if not np.isnan(block.deviation).any()])
+        if ratio > _LARGEST_RATIO:
+            warnings.append(
+                f'the residuals of {name} are {ratio:.1f} times its noise: the model does not'
+                ' explain it'
+            )
+        squares = noise = 0.0
+        for block, part in own:
+            known = not np.isnan(block.deviation).any()
+            rounding = level <= _ROUNDING * np.abs(block.values).max()
+            if part.size >= covariance.FEWEST_ROWS and not known and not rounding:
+                # Not the median: of a quantised signal it is a multiple of the step.
+                step = math.sqrt(float(np.mean(np.diff(part) ** 2)) / 2.0)
+                noise += part.size * max(step, floor / level, _ROUNDING) ** 2
+                squares += float(part @ part)
+        if squares > _LARGEST_WAVE**2 * noise:
+            waves.append(f'{name} ({math.sqrt(squares / noise):.0f} times)')
+        steps = [np.diff(block.values) for block, _ in own]
+        # What is not noise alone.
+        if sum(map(len, steps)) >= covariance.FEWEST_ROWS and one.variance_explained < 0.0:
+            noise = max(search.rms(steps) / math.sqrt(2.0), floor)
+            against += [name] if one.rms > 2.0 * noise else []
+    if waves:
+        warnings.append(
+            f'the residuals of {", ".join(waves)} are far larger than the noise from row to'
+            ' row: the model does not explain them, as when it is of another machine, or'
+            ' units, clocks or the time of an event are wrong'
+        )
+    if against:
+        warnings.append(
+            f'the model explains nothing of {", ".join(against)}, which a constant fits better:'
+            ' look for a wrong column, unit or sign, or the time of the event'
+        )
+    return tuple(warnings)
+
+
+def _words(combination: Mapping[str, float]) -> str:
+    """Return a combination such as ``0.71 youngs_modulus - 0.70 mass_scale_1``."""
+    parts = sorted(combination.items(), key=lambda item: -abs(item[1]))
+    shown = [f'{value:.2f} {name}' for name, value in parts if abs(value) >= 0.1]
+    return ' + '.join(shown[:6]).replace('+ -', '- ')

@@ -1,17 +1,16 @@
 """
 A search over growing durations, for motions in which actuators stick and slip.
 
-A piston that slips once more or less changes all that follows: over a whole recording the sum of
-squares has many minima, over the first moments one. A longer duration begins with the solution of
-a shorter one; one that is not explained gives way to a duration in between, until hardly more than
-the next slip is new; then more starts are drawn. Noise is known from the rest before the event:
-levels estimated from residuals would excuse a wrong order of slips.
+A piston that slips once more changes all that follows: over a whole recording the sum of squares
+has many minima, over the first moments one. A longer duration begins with the solution of a
+shorter one; where one is not explained, shorter ones, and then more starts are tried. Noise is
+that before the event: levels from residuals would excuse a wrong order of slips.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from tqdm import tqdm
 from longreach_dynamics.parallel import keep_workers
 from longreach_identification.covariance import inverse_of
 from longreach_identification.estimation import Problem
-from longreach_identification.fit_report import fits_of
 from longreach_identification.search import Search
 
 # First duration [s], by what it grows, and growth below which more starts are tried.
@@ -39,25 +37,18 @@ _ITERATIONS, _TOLERANCE = 10, 1e-4
 # Residuals in motion over those at rest that count as explained, for many rows at rest, and by how
 # much more for one, over the square root of their number; fewest rows at rest. Of what a longer
 # duration adds, the mean square, and its standard errors.
-_EXPLAINED, _BY_CHANCE, FEWEST_ROWS = 1.2, 3.0, 20
+_EXPLAINED, _BY_CHANCE, _FEWEST_ROWS = 1.2, 3.0, 20
 _ADDED, _SURELY = 1.1, 5.0
 
 
-class Grown(NamedTuple):
-    """Result of :func:`grow`."""
-
-    values: dict[str, float]  # of the unknowns; empty when nothing was explained
-    duration: float  # that they explain [s]
-    interrupted: bool
-
-
-class _Solution(NamedTuple):
+class Solution(NamedTuple):
     """Values of the unknowns, and how they were found."""
 
-    values: Mapping[str, float] = MappingProxyType({})
+    values: Mapping[str, float] = MappingProxyType({})  # empty: nothing was explained
     cost: float = math.inf  # sum of squares
     # Root of their covariance, of logarithms where these are searched: by name a row.
     root: Mapping[str, np.ndarray] = MappingProxyType({})
+    duration: float = 0.0  # that they explain [s]
 
 
 class _Stage(Search):
@@ -67,9 +58,17 @@ class _Stage(Search):
         super().__init__(problem, **workers)
         self.events = events
         self.first_levels(self.best)
-        self.levels |= _levels_at_rest(problem, events)
+        # Noise before the events, of signals with enough rows.
+        rests: dict[str, list[np.ndarray]] = {}
+        for block in self.blocks:
+            rest = block.values[block.times < events[block.recording]]
+            rests.setdefault(block.signal, []).append(rest - rest.mean() if rest.size else rest)
+        for name, parts in rests.items():
+            rest = np.concatenate(parts)
+            if rest.size >= _FEWEST_ROWS and (rest.any() or name in problem.floors):
+                self.levels[name] = max(float(rest.std()), problem.floors.get(name, 0.0))
 
-    def drawn(self, about: _Solution, count: int, random: np.random.Generator) -> list[np.ndarray]:
+    def drawn(self, about: Solution, count: int, random: np.random.Generator) -> list[np.ndarray]:
         """Return starts: the given one, and random changes of it."""
         names, begin = self.problem.names, self.start(about)
         # Those of one actuator have its number at the end of their names.
@@ -93,7 +92,7 @@ class _Stage(Search):
             points.append(np.clip(point, self.lowest, self.highest))
         return points
 
-    def start(self, about: _Solution) -> np.ndarray:
+    def start(self, about: Solution) -> np.ndarray:
         """Return the numbers that the search changes, of a solution."""
         values = [about.values.get(u.name, u.start) for u in self.problem.unknowns]
         return self.inner(np.array(values, dtype=float))
@@ -106,7 +105,7 @@ class _Stage(Search):
             return [points[0]]
         return [points[k] for k in order[:count]]
 
-    def solved(self, points: Sequence[np.ndarray]) -> _Solution:
+    def solved(self, points: Sequence[np.ndarray]) -> Solution:
         """Return the best solution from some starts; its root is 0 for what data do not tell."""
         names = self.problem.names
         found = [self.solve(point, self.free, _ITERATIONS, _TOLERANCE)[0] for point in points]
@@ -116,79 +115,56 @@ class _Stage(Search):
         sizes, axes = np.linalg.eigh(covariance)
         rows = axes * np.sqrt(sizes.clip(0.0))
         root = dict(zip((names[j] for j in self.free), rows, strict=True))
-        return _Solution(dict(zip(names, self.outer(x).tolist(), strict=True)), min(costs), root)
+        return Solution(dict(zip(names, self.outer(x).tolist(), strict=True)), min(costs), root)
 
-    def explains(self, found: _Solution, before: float) -> bool:
+    def explains(self, found: Solution, before: float) -> bool:
         """Return whether a solution explains all signals, and what is new after a duration."""
         problem, predicted = self.problem, self.predicted(self.start(found))
         if predicted is None:
             return False
-        if excess(problem, fits_of(self, predicted)[1], self.events, problem.validation):
+        if excess(problem, self.fits(predicted)[1], self.events, problem.validation):
             return False
         total, rows = 0.0, 0
         for block, residuals in zip(self.fitted, self.residuals(predicted), strict=True):
-            times = problem.recordings[block.recording].signals[block.signal].times[block.rows]
-            new = residuals[times >= self.events[block.recording] + before]
+            new = residuals[block.times >= self.events[block.recording] + before]
             total, rows = total + float(new @ new), rows + new.size
         return total <= _ADDED * rows + _SURELY * math.sqrt(2.0 * rows)
 
 
-def _levels_at_rest(problem: Problem, events: Sequence[float]) -> dict[str, float]:
-    """Return noise levels before the events, of signals with enough rows."""
-    rests: dict[str, list[np.ndarray]] = {}
-    for recording, event in zip(problem.recordings, events, strict=True):
-        for name, signal in recording.signals.items():
-            values = signal.values[(signal.times < event) & np.isfinite(signal.values)]
-            rests.setdefault(name, []).append(values - values.mean() if values.size else values)
-    pooled = {name: np.concatenate(parts) for name, parts in rests.items()}
-    levels = {
-        name: max(float(values.std()), problem.floors.get(name, 0.0))
-        for name, values in pooled.items()
-        if values.size >= FEWEST_ROWS
-    }
-    return {name: level for name, level in levels.items() if level > 0.0}
-
-
-class _Growth:
-    """One search over growing durations, with its own draws."""
-
-    def __init__(self, stage_at: Callable[[float, _Solution], _Stage], seed: int) -> None:
-        self.stage_at, self.random = stage_at, np.random.default_rng(seed)
-        self.last, self.reached = _Solution(), 0.0
-
-    def run(self, duration: float) -> None:
-        """Search as long as all signals are explained."""
-        growth = _GROWTH
-        while self.reached < duration:
-            last, reached = self.last, self.reached
-            longer = min(growth * reached if reached else _FIRST, duration)
-            stage = self.stage_at(longer, last)
-            count = _FEW if last.values else _MANY
-            found = stage.solved(stage.best_starts(stage.drawn(last, count, self.random), 1))
+def _growing(
+    stage_at: Callable[[float, Solution], _Stage], duration: float, random: np.random.Generator
+) -> Iterator[Solution]:
+    """Yield solutions of growing durations, as long as all signals are explained."""
+    growth, last = _GROWTH, Solution()
+    while (reached := last.duration) < duration:
+        longer = min(growth * reached if reached else _FIRST, duration)
+        stage = stage_at(longer, last)
+        count = _FEW if last.values else _MANY
+        found = stage.solved(stage.best_starts(stage.drawn(last, count, random), 1))
+        explained = stage.explains(found, reached)
+        if not explained and longer > _CLOSE * reached > 0.0:
+            growth = math.sqrt(longer / reached)
+            continue
+        for number in range(_ROUNDS):
+            if explained:
+                break
+            about = last if last.values and number % 2 else found
+            starts = stage.best_starts(stage.drawn(about, _MORE, random), _SOLVED)
+            found = min(found, stage.solved(starts), key=lambda one: one.cost)
             explained = stage.explains(found, reached)
-            if not explained and longer > _CLOSE * reached > 0.0:
-                growth = math.sqrt(longer / reached)
-                continue
-            for number in range(_ROUNDS):
-                if explained:
-                    break
-                about = last if last.values and number % 2 else found
-                other = stage.solved(
-                    stage.best_starts(stage.drawn(about, _MORE, self.random), _SOLVED)
-                )
-                found = min(found, other, key=lambda one: one.cost)
-                explained = stage.explains(found, reached)
-            if not explained:
-                break
-            self.last, self.reached = found, longer
-            growth = min(growth**1.5, _GROWTH)
-        # The same slips may be explained by other values.
-        for _ in range(_ROUNDS if self.reached == duration else 0):
-            points = stage.drawn(self.last, _MORE, self.random)[1:]
-            other = stage.solved(stage.best_starts(points, _SOLVED))
-            if other.cost > self.last.cost - _BETTER:
-                break
-            self.last = other
+        if not explained:
+            return
+        last = found._replace(duration=longer)
+        yield last
+        growth = min(growth**1.5, _GROWTH)
+    # The same slips may be explained by other values.
+    for _ in range(_ROUNDS):
+        starts = stage.best_starts(stage.drawn(last, _MORE, random)[1:], _SOLVED)
+        other = stage.solved(starts)._replace(duration=duration)
+        if other.cost > last.cost - _BETTER:
+            break
+        last = other
+        yield last
 
 
 def grow(
@@ -198,33 +174,29 @@ def grow(
     *,
     progress: bool | None,
     **workers: Any,
-) -> Grown:
+) -> tuple[Solution, bool]:
     """
-    Search over growing durations, while all signals are explained; on Ctrl-C the result so far.
+    Return the longest solution that explains all signals, and whether Ctrl-C ended the search.
 
-    ``problem_at`` returns the problem for a duration [s] and start values, ``events`` are the
-    first ones [s]. Where a search ends early others begin anew; the one that explains most is
-    taken.
+    ``problem_at`` takes a duration [s] and start values. Where a search ends early, others begin.
     """
-    searches: list[_Growth] = []
+    found, interrupted = [Solution()], False
     hidden = None if progress is None else not progress
     with keep_workers(), tqdm(disable=hidden, unit='run') as bar:
 
-        def stage_at(longer: float, last: _Solution) -> _Stage:
+        def stage_at(longer: float, last: Solution) -> _Stage:
             bar.set_description(f'first {longer:.3g} s')
             return _Stage(problem_at(longer, last.values or None), events, bar=bar, **workers)
 
-        interrupted = False
         try:
-            while len(searches) < _SEARCHES and not any(
-                one.reached == duration for one in searches
-            ):
-                searches.append(_Growth(stage_at, len(searches)))
-                searches[-1].run(duration)
+            for seed in range(_SEARCHES):
+                if found[-1].duration < duration:
+                    found.append(Solution())
+                    for one in _growing(stage_at, duration, np.random.default_rng(seed)):
+                        found[-1] = one
         except KeyboardInterrupt:
             interrupted = True
-    best = max(searches, key=lambda one: (one.reached, -one.last.cost))
-    return Grown(dict(best.last.values), best.reached, interrupted)
+    return max(found, key=lambda one: (one.duration, -one.cost)), interrupted
 
 
 def excess(
@@ -244,7 +216,7 @@ def excess(
             use = np.isfinite(residuals)
             rest = residuals[use & (signal.times < event)]
             motion = residuals[use & (signal.times >= event)]
-            if rest.size < FEWEST_ROWS or not motion.size:
+            if rest.size < _FEWEST_ROWS or not motion.size:
                 continue
             noise = max(float(rest.std()), problem.floors.get(name, 0.0))
             size = math.sqrt(float(np.mean(motion**2)))

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, Settings, identify
-from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording
 from longreach_identification.recordings import check_recordings
+from longreach_identification.search import INTERRUPTED
 from longreach_identification.statics import StaticResult, identify_statics, still_poses
 
 # Groups of parameters that poses at rest tell.
@@ -91,8 +91,7 @@ def identify_machine(
     """
     Identify parameters, by names or groups, from poses at rest and motion after events.
 
-    ``settings``, by default for 8 s, are those of the motion, without what poses at rest tell;
-    ``shortest`` is the shortest stretch at rest [s]; others are those of ``identify``.
+    ``settings`` are those of the motion, by default for 8 s; ``shortest`` is of rests [s].
     """
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')

@@ -2,10 +2,8 @@
 Which experiments determine parameters best.
 
 The information of a release is J^T J of its signals in units of their noise, less what its own
-unknowns take (the Schur complement); that of poses at rest, which are simulated and identified,
-the inverse of the covariance, less what was known before. Experiments are chosen one after the
-other, each the one that with those before it gives the smallest volume of the confidence region.
-Errors are those that an identification states.
+unknowns take (the Schur complement); that of poses at rest the inverse of the covariance, less
+what was known before. Each choice gives, with those before it, the smallest confidence region.
 """
 
 from __future__ import annotations
@@ -55,10 +53,9 @@ def plan(
     **workers: Any,
 ) -> Plan:
     """
-    Choose ``count`` of the possible experiments.
+    Choose ``count`` of the possible experiments, with ``repeats`` one again.
 
-    ``recordings`` are releases with deviations of all signals, ``at_rest`` experiments with poses
-    at rest by name; with ``repeats`` one may be chosen again.
+    ``recordings`` are releases with deviations of all signals, ``at_rest`` poses at rest by name.
     """
     at_rest = at_rest or {}
     every = [*at_rest, *(recording.name for recording in recordings)]
@@ -71,16 +68,11 @@ def plan(
                 raise InputError(f'{name} of {recording.name} has no deviation; give one')
     common = _Common(problem)
     # Of poses at rest, and of motion.
-    each = [
-        np.stack([common.at_rest(identifiable, machine, several, parameters), common.none])
-        for several in at_rest.values()
-    ]
-    each += [
-        np.stack([common.none, common.reduced(matrix, problem.names)])
-        for matrix in information_of(problem, **workers)
-    ]
-    known, choices = 0.0 * each[0], []
-    left = list(range(len(each)))
+    rest = [common.at_rest(identifiable, machine, one, parameters) for one in at_rest.values()]
+    motion = [common.reduced(one, problem.names) for one in information_of(problem, **workers)]
+    each = [np.stack([one, common.none]) for one in rest]
+    each += [np.stack([common.none, one]) for one in motion]
+    known, choices, left = 0.0 * each[0], [], list(range(len(each)))
     for _ in range(count):
         best = min(left, key=lambda k: common.volume(known + each[k]))
         known = known + each[best]
@@ -103,15 +95,17 @@ class _Common:
         considered = np.array([unknown.considered for unknown in unknowns])
         self.free, self.considered = np.flatnonzero(~considered), np.flatnonzero(considered)
         # What is known before: a prior, of parameters and dimensions, otherwise hardly anything.
-        prior = problem.prior or Prior((), np.zeros(0), np.zeros((0, 0)))
         self.covariance = np.diag((_VAGUE * np.ones(len(unknowns))) ** 2)
+        place, own = self.of(problem.prior)
+        self.covariance[np.ix_(place, place)] = own
+        self.none = np.zeros_like(self.covariance)
+
+    def of(self, prior: Prior) -> tuple[list[int], np.ndarray]:
+        """Return which unknowns a prior has, and its covariance of these."""
         place = [j for j, name in enumerate(self.names) if name in prior.names]
         rows = [prior.names.index(self.names[j]) for j in place]
-        scale = self.sizes[place]
-        self.covariance[np.ix_(place, place)] = prior.covariance[np.ix_(rows, rows)] / np.outer(
-            scale, scale
-        )
-        self.none = np.zeros_like(self.covariance)
+        sizes = self.sizes[place]
+        return place, prior.covariance[np.ix_(rows, rows)] / np.outer(sizes, sizes)
 
     def reduced(self, matrix: np.ndarray, every: Sequence[str]) -> np.ndarray:
         """Return the information about the shared unknowns when others are unknown."""
@@ -136,11 +130,7 @@ class _Common:
         poses, stretches = still_poses(statics, machine, recordings)
         chosen = identifiable.chosen(machine, parameters)
         names = [name for name, free in chosen.items() if not free.logarithmic]
-        found = identify_statics(statics, machine, poses, names, stretches).prior()
-        place = [j for j, name in enumerate(self.names) if name in found.names]
-        rows = [found.names.index(self.names[j]) for j in place]
-        scale = self.sizes[place]
-        own = found.covariance[np.ix_(rows, rows)] / np.outer(scale, scale)
+        place, own = self.of(identify_statics(statics, machine, poses, names, stretches).prior())
         information = np.linalg.inv(own)
         # What was known of dimensions is in it.
         fixed = np.isin(place, self.considered)

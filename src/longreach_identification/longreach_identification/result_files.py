@@ -118,7 +118,11 @@ def report_of(
         if value is not None and expected is not None and error:
             known.append(f'{(value - expected) / error:+.1f}')
         rows.append((name, units.get(name, ''), start, value, error, change, *known))
-    tables = [('Parameters', _table(head, rows))]
+    title = html.escape(f'Identification of the {page.name}')
+    parts = [f'<h1>{title}</h1>', _table((), facts, 'facts')]
+    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in found.warnings]
+    parts += [f'<p>{html.escape(text)}</p>' for text in found.notes]
+    parts += ['<h2>Parameters</h2>', _table(head, rows)]
     if found.statics is not None:
         effects = found.statics.sensitivity
         columns = list(dict.fromkeys(n for changes in effects.values() for n in changes))
@@ -126,25 +130,16 @@ def report_of(
             (name, *(f'{changes[n]:+.2%}' if n in changes else '' for n in columns))
             for name, changes in effects.items()
         ]
-        title = 'Change of results when a dimension or the payload is wrong by 1 % (10 mm)'
-        tables.append((title, _table(('taken as exact', *columns), cells)))
+        text = 'Change of results when a dimension or the payload is wrong by 1 % (10 mm)'
+        parts += [f'<h2>{text}</h2>', _table(('taken as exact', *columns), cells)]
     for name, one in more.get('profiles', {}).items():
-        text = _profile(name, one['values'], one['increase'])
-        tables.append((f'Profile likelihood of {name}', text))
-    title = html.escape(f'Identification of the {page.name}')
-    parts = [f'<h1>{title}</h1>', _table((), facts, 'facts')]
-    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in found.warnings]
-    parts += [f'<p>{html.escape(text)}</p>' for text in found.notes]
-    for heading, content in tables:
-        parts += [f'<h2>{html.escape(heading)}</h2>', content]
+        parts.append(f'<h2>Profile likelihood of {name}</h2>')
+        parts.append(_profile(name, one['values'], one['increase']))
     if found.statics is not None:
-        statics = found.statics
-        lines = ''.join(f'<li>{html.escape(text)}</li>' for text in statics.stretches)
-        parts += [
-            '<h2>Poses at rest</h2>',
-            f'<details><summary>Stretches</summary><ul>{lines}</ul></details>',
-        ]
-        parts += _shown(statics.estimate, statics.before, units, at_rest=True)
+        lines = ''.join(f'<li>{html.escape(text)}</li>' for text in found.statics.stretches)
+        stretches = f'<details><summary>Stretches</summary><ul>{lines}</ul></details>'
+        parts += ['<h2>Poses at rest</h2>', stretches]
+        parts += _shown(found.statics.estimate, found.statics.before, units, at_rest=True)
     if found.dynamics is not None:
         estimate = found.dynamics.estimate
         before = _before(page.values(found.start), estimate)
@@ -227,10 +222,8 @@ def _correlation(found: Estimate) -> str:
     """Return a figure of the correlation matrix."""
     if len(found.names) < 2:
         return ''
-    from matplotlib.figure import Figure
-
     size = 1.6 + 0.32 * len(found.names)
-    figure = Figure(figsize=(size + 2.0, size), layout='constrained')
+    figure = _figure(size + 2.0, size)
     axes = figure.add_subplot()
     shown = axes.imshow(found.correlation, vmin=-1.0, vmax=1.0, cmap='RdBu_r')
     axes.set_xticks(range(len(found.names)), found.names, rotation=90, fontsize=7)
@@ -247,27 +240,24 @@ def _curves(
     at_rest: bool,
 ) -> str:
     """Return a figure of a recording: a panel for each family of signals, with residuals."""
-    from matplotlib.figure import Figure
-
     families: dict[str, list[str]] = {}
     for name in recording.signals:
         if (recording.name, name) in found.predicted:
             families.setdefault(_family(name), []).append(name)
     panels = [
-        (family, names[k : k + _MOST_CURVES])
-        for family, names in families.items()
+        names[k : k + _MOST_CURVES]
+        for names in families.values()
         for k in range(0, len(names), _MOST_CURVES)
     ]
     if not panels:
         return ''
-    figure = Figure(figsize=(_WIDTH, 2.9 * len(panels)), layout='constrained')
+    figure = _figure(_WIDTH, 2.9 * len(panels))
     widths = (3, 2) if at_rest else (3, 2, 1)
     axes = figure.subplots(len(panels), len(widths), squeeze=False, width_ratios=widths)
-    for row, (_, names) in zip(axes, panels, strict=True):
+    for row, names in zip(axes, panels, strict=True):
         left, right, far = row[0], row[1], row[-1]
         for k, name in enumerate(names):
-            signal = recording.signals[name]
-            key = (recording.name, name)
+            signal, key = recording.signals[name], (recording.name, name)
             order = np.argsort(signal.times, kind='stable')
             every = order[:: max(1, len(order) // _MOST_POINTS)]
             times, values = signal.times[every], signal.values[every]
@@ -316,9 +306,7 @@ def _autocorrelation(signal: Signal, predicted: np.ndarray) -> tuple[np.ndarray,
 
 def _profile(name: str, values: Sequence[float], increase: Sequence[float]) -> str:
     """Return the figure of a profile likelihood, with the level of 95 %."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(0.5 * _WIDTH, 2.9), layout='constrained')
+    figure = _figure(0.5 * _WIDTH, 2.9)
     axes = figure.add_subplot()
     axes.plot(values, increase, 'o-', markersize=4)
     axes.axhline(3.84, linestyle='--', color='gray', linewidth=0.8, label='95 %')
@@ -336,6 +324,13 @@ def _family(name: str) -> str:
     if name.startswith('marker_'):
         return f'marker_{tail}'
     return head if tail.isdigit() else name
+
+
+def _figure(width: float, height: float) -> Any:
+    """Return an empty figure [in]."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout='constrained')
 
 
 def _svg(figure: Any) -> str:

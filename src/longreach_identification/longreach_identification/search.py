@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from tqdm import tqdm
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import keep_workers, run_jobs
 from longreach_identification.covariance import inverse_of, inverse_root
-from longreach_identification.fit_report import CONVERGED, STOPPED
 from longreach_identification.machine import matches
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ _MEDIAN, _OUTLIER = 0.6745, 2.0
 # without it SciPy's trust region prolongs the steps of a singular Jacobian, as of an unknown
 # without any effect, to its whole radius, which ends at bounds far from the solution.
 _ANCHOR = 1e-4
+CONVERGED, INTERRUPTED, STOPPED = 'converged', 'interrupted', 'not converged'
 
 
 class Block(NamedTuple):
@@ -45,12 +45,26 @@ class Block(NamedTuple):
 
     recording: int
     signal: str
+    name: tuple[str, str]  # of recording and signal
+    size: int  # rows of the signal
     rows: np.ndarray  # indices of its finite rows
     place: slice  # of these among the rows of all blocks
+    times: np.ndarray  # (rows,) [s]
     values: np.ndarray  # (rows,)
     deviation: np.ndarray  # (rows,); NaN: unknown
     fitted: bool
     offset: bool
+
+
+class SignalFit(NamedTuple):
+    """How well a signal is predicted, over all recordings; NaN without rows."""
+
+    rows: int  # fitted
+    rms: float  # of the residuals, in the unit of the signal
+    variance_explained: float  # 1 - variance of the residuals / variance of the signal
+    deviation: float  # of the noise: as given, or as estimated
+    validation_rows: int
+    validation_rms: float
 
 
 def _run(job: tuple[Predict, int, dict[str, float]]) -> dict[str, np.ndarray] | str:
@@ -90,8 +104,9 @@ class Search:
                 'the recordings have no finite row to fit; check their signals and validation'
             )
         self.unknowns = tuple(unknown.inner() for unknown in problem.unknowns)
-        self.logarithmic = np.array([unknown.logarithmic for unknown in problem.unknowns])
-        considered = np.array([unknown.considered for unknown in problem.unknowns])
+        self.logarithmic, considered = np.array(
+            [(unknown.logarithmic, unknown.considered) for unknown in problem.unknowns]
+        ).T
         self.free, self.considered = np.flatnonzero(~considered), np.flatnonzero(considered)
         self.sizes = np.array([unknown.size for unknown in self.unknowns])
         self.lowest, self.highest, self.best = np.array(
@@ -107,21 +122,17 @@ class Search:
         self.known: dict[bytes, np.ndarray] = {}
         self.reason = ''
         # Of the estimated unknowns, and the covariance of these with those that are considered.
-        self.prior_columns = np.zeros(0, dtype=int)
-        self.prior_mean, self.prior_root = np.zeros(0), np.zeros((0, 0))
-        self.prior_covariance = np.zeros((0, 0))
-        if problem.prior is not None:
-            names, before = problem.names, problem.prior.names
-            estimated = [names[j] for j in self.free]
-            used = [name for name in before if name in estimated]
-            rows = [before.index(name) for name in used]
-            self.prior_columns = np.array([names.index(n) for n in used], dtype=int)
-            self.prior_mean = problem.prior.mean[rows]
-            self.prior_root = inverse_root(problem.prior.covariance[np.ix_(rows, rows)], used)
-            rows += [before.index(names[j]) for j in self.considered]
-            self.prior_covariance = problem.prior.covariance[np.ix_(rows, rows)]
-            errors = np.sqrt(np.diag(self.prior_covariance))[len(used) :]
-            self.steps[self.considered] = _STEP_SHARE * errors
+        names, prior = problem.names, problem.prior
+        estimated = [names[j] for j in self.free]
+        used = [name for name in prior.names if name in estimated]
+        rows = [prior.names.index(name) for name in used]
+        self.prior_columns = np.array([names.index(n) for n in used], dtype=int)
+        self.prior_mean = prior.mean[rows]
+        self.prior_root = inverse_root(prior.covariance[np.ix_(rows, rows)], used)
+        rows += [prior.names.index(names[j]) for j in self.considered]
+        self.prior_covariance = prior.covariance[np.ix_(rows, rows)]
+        errors = np.sqrt(np.diag(self.prior_covariance))[len(used) :]
+        self.steps[self.considered] = _STEP_SHARE * errors
 
     def outer(self, x: np.ndarray) -> np.ndarray:
         """Return the unknowns from the numbers that the search changes."""
@@ -162,22 +173,22 @@ class Search:
         for job, k, outcome in zip(jobs, owners, outcomes, strict=True):
             if isinstance(outcome, str):
                 self.reason, found[k] = outcome, None
-            for block in self.blocks if found[k] is not None else ():
-                if block.recording == job[1]:
-                    found[k][block.place] = self._of_block(block, outcome)
+            elif found[k] is not None:
+                for block in self.blocks:
+                    if block.recording == job[1]:
+                        found[k][block.place] = self._of_block(block, outcome)
         return found
 
-    def _of_block(self, block: Block, outcome: Any) -> np.ndarray:
+    def _of_block(self, block: Block, outcome: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the predicted finite rows of a block."""
-        recording = self.problem.recordings[block.recording]
-        expected = recording.signals[block.signal].times.shape
-        if block.signal not in outcome or outcome[block.signal].shape != expected:
-            got = 'nothing' if block.signal not in outcome else outcome[block.signal].shape
+        shown = outcome.get(block.signal)
+        if shown is None or shown.shape != (block.size,):
+            got = 'nothing' if shown is None else shown.shape
             raise InputError(
-                f'the prediction of {block.signal} in {recording.name} has {got}, allowed: the'
-                f' shape of its times, {expected}'
+                f'the prediction of {block.signal} in {block.name[0]} has {got}, allowed: the'
+                f' shape of its times, ({block.size},)'
             )
-        return np.asarray(outcome[block.signal][block.rows])
+        return np.asarray(shown[block.rows])
 
     def predicted(self, x: np.ndarray) -> np.ndarray | None:
         """Return the predictions of all rows, or None when there are none."""
@@ -201,8 +212,10 @@ class Search:
             self.set_steps(np.sqrt(np.diag(inverse_of(weighted)[0])))
         return weighted
 
-    def consider(self, x: np.ndarray) -> np.ndarray:
-        """Return the weighted derivatives by all, those by what is not estimated added."""
+    def settled(self, x: np.ndarray) -> np.ndarray:
+        """Return the weighted derivatives by all, with steps that belong to standard errors."""
+        self.jacobian(x)
+        self.jacobian(x)
         assert self.derivatives is not None
         if self.considered.size:
             self.derivatives += self._derivatives(x, self.considered)
@@ -237,9 +250,8 @@ class Search:
                     f'there is no prediction for {self.unknowns[j].name} near {x[j]:g}:'
                     f' {self.reason}'
                 )
-            own = self.owners == self.unknowns[j].recording
-            if self.unknowns[j].recording is None:
-                own[:] = True
+            only = self.unknowns[j].recording
+            own = self.owners == only if only is not None else True
             slopes = np.array(
                 [np.where(own, (there - here) / width, 0.0) for there, width in sides]
             )
@@ -338,6 +350,31 @@ class Search:
     def by_block(self, weighted: np.ndarray) -> list[np.ndarray]:
         """Return the rows of each fitted block, and those of the prior last."""
         return np.split(weighted, np.cumsum([block.rows.size for block in self.fitted]))
+
+    def fits(
+        self, rows: np.ndarray
+    ) -> tuple[dict[str, SignalFit], dict[tuple[str, str], np.ndarray]]:
+        """Return fit by signal, and predicted rows with offsets by recording and signal."""
+        predicted: dict[tuple[str, str], np.ndarray] = {}
+        errors: dict[str, list[tuple[Block, np.ndarray]]] = {}
+        for block in self.blocks:
+            part, predicted[block.name] = rows[block.place], np.full(block.size, np.nan)
+            offset = self.offset(block, part)
+            predicted[block.name][block.rows] = part + offset
+            errors.setdefault(block.signal, []).append((block, block.values - part - offset))
+        fits = {}
+        for signal, own in errors.items():
+            fitted, others = (
+                [error for block, error in own if block.fitted == one] for one in (True, False)
+            )
+            used = [block for block, _ in own if block.fitted and block.rows.size]
+            level = [self.deviation(block) for block in used]
+            moved = squares_of([block.values - block.values.mean() for block in used])
+            with np.errstate(invalid='ignore', divide='ignore'):
+                explained = float(1.0 - np.divide(squares_of(fitted), moved))
+            count, more = (sum(error.size for error in part) for part in (fitted, others))
+            fits[signal] = SignalFit(count, rms(fitted), explained, rms(level), more, rms(others))
+        return fits, predicted
 
     def first_levels(self, x: np.ndarray) -> None:
         """Set unknown noise levels to the residuals at the start; raises LongreachError."""
@@ -438,10 +475,23 @@ def _blocks(problem: Problem) -> list[Block]:
                     ' or NaN when it is unknown'
                 )
             first = blocks[-1].place.stop if blocks else 0
-            place, values = slice(first, first + rows.size), signal.values[rows]
+            place = slice(first, first + rows.size)
+            shape = (recording.name, name), len(signal.times), rows, place
             fitted, offset = (
                 recording.name not in problem.validation,
                 matches(name, problem.offsets),
             )
-            blocks.append(Block(number, name, rows, place, values, deviation, fitted, offset))
+            shown = signal.times[rows], signal.values[rows], deviation
+            blocks.append(Block(number, name, *shape, *shown, fitted, offset))
     return blocks
+
+
+def squares_of(parts: Sequence[np.ndarray]) -> float:
+    """Return the sum of squares."""
+    return sum(float(np.sum(part**2)) for part in parts)
+
+
+def rms(parts: Sequence[np.ndarray]) -> float:
+    """Return the root mean square; NaN of nothing."""
+    rows = sum(part.size for part in parts)
+    return math.sqrt(squares_of(parts) / rows) if rows else math.nan

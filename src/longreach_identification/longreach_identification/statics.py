@@ -2,11 +2,9 @@
 Parameters from poses at rest: weighted least squares over all poses together.
 
 The force left where an actuator stops has an unknown mean, with the sign of the last motion; its
-scatter from pose to pose, and not the noise of sensors, is the variance of the residuals. Poses
-from one direction only cannot tell friction from weight, which is an error. Constant errors of
-sensors, drifts of gauges, dimensions and the payload are unknowns with a prior, which all poses
-share; what contradicts a prior is named. Predictions are linearised, and the estimate is repeated
-from where it led to until it stays.
+scatter, and not the noise of sensors, is the variance of the residuals. Constant errors of
+sensors, drifts of gauges, dimensions and the payload are unknowns with a prior. Predictions are
+linearised, and the estimate is repeated from where it led to until it stays.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.estimation import Estimate, Prior, Problem, Unknown, estimate
-from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import Identifiable, Recording, matches
 from longreach_identification.recordings import check_finite, check_recordings, require, signal
+from longreach_identification.search import INTERRUPTED
 from longreach_identification.stillness import Mean, Motion, StillStretch, find_still
 
 # Relative step of differences, and rounds until the estimate stays to within this share of its
@@ -108,15 +106,13 @@ class StaticResult(NamedTuple):
     """
     Result of :func:`identify_statics`.
 
-    ``before`` are predictions of the start file by recording and quantity, ``residuals`` (poses,)
-    NaN where not used. ``sensitivity``: relative changes for a dimension or payload wrong by 1 %
-    (10 mm).
+    ``sensitivity``: relative changes for a dimension or payload wrong by 1 % (10 mm).
     """
 
     estimate: Estimate  # recordings of its problem have the poses at their middle
     parameters: tuple[str, ...]
-    before: dict[tuple[str, str], np.ndarray]
-    residuals: dict[str, np.ndarray]
+    before: dict[tuple[str, str], np.ndarray]  # predictions of the start file
+    residuals: dict[str, np.ndarray]  # (poses,); NaN where not used
     stretches: tuple[str, ...]  # lines on what was used
     sensitivity: dict[str, dict[str, float]]
     notes: tuple[str, ...]  # what was left out, as usual
@@ -159,9 +155,6 @@ def still_poses(
     :func:`longreach_identification.stillness.find_still`. InputError when a recording lacks
     signals, is of no use, or has no pose at rest.
     """
-    names = [recording.name for recording in recordings]
-    if len(set(names)) < len(names):
-        raise InputError(f'recordings have the names {", ".join(names)}, allowed: no two alike')
     signals = statics.page.signals(machine)
     check_recordings(recordings, signals)
     poses, lines = [], []
@@ -343,13 +336,14 @@ def _values(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
 
 def _first_alike(statics: StaticMachine, poses: Sequence[StaticPose]) -> np.ndarray:
     """Return for each pose the first with its positions and directions, whatever the payload."""
-    conditions = [statics.conditions(pose) | pose.directions for pose in poses]
+    conditions = [{**statics.conditions(pose), **pose.directions} for pose in poses]
     names = dict.fromkeys(name for one in conditions for name in one if name != THE_PAYLOAD)
     shown = np.array([[one.get(name, np.nan) for name in names] for one in conditions])
     least, most = np.nanmin(shown, axis=0), np.nanmax(shown, axis=0)
     # Poses from other sensors are others.
     shown = np.nan_to_num((shown - least) / np.maximum(most - least, 1e-300), nan=-1.0)
-    return (np.abs(shown[:, None] - shown).max(axis=2) < _SAME).argmax(axis=1)
+    apart = np.abs(shown[:, None] - shown).max(axis=2)
+    return np.asarray(np.argmax(apart < _SAME, axis=1))
 
 
 def _check_directions(
@@ -389,18 +383,16 @@ def _check_rest(poses: Sequence[StaticPose], values: Mapping[str, np.ndarray]) -
     """Return warnings about quantities that move while the actuators rest."""
     warnings = []
     for name, means in values.items():
-        use = np.isfinite(means)
-        shown = [poses[k] for k in np.flatnonzero(use).tolist()]
-        if len(shown) < _FEWEST_POSES:
+        use = np.flatnonzero(np.isfinite(means)).tolist()
+        if len(use) < _FEWEST_POSES:
             continue
-        errors = [pose.measured[name].standard_error for pose in shown]
-        worst, size = int(np.argmax(errors)), float(np.ptp(means[use]))
-        if errors[worst] > _MOVES * size:
+        worst = max((poses[k] for k in use), key=lambda pose: pose.measured[name].standard_error)
+        error, size = worst.measured[name].standard_error, float(np.ptp(means[use]))
+        if error > _MOVES * size:
             warnings.append(
-                f'{name} moves or is noisy while the actuators rest, most in'
-                f' {shown[worst].recording} at {shown[worst].start:.0f} s (standard error'
-                f' {errors[worst]:.2g}, range over the poses {size:.2g}): is its clock another'
-                ' one?'
+                f'{name} moves or is noisy while the actuators rest, most in {worst.recording} at'
+                f' {worst.start:.0f} s (standard error {error:.2g}, range over the poses'
+                f' {size:.2g}): is its clock another one?'
             )
     return warnings
 
@@ -412,7 +404,7 @@ def _check_residuals(
     times: np.ndarray,
 ) -> list[str]:
     """Return warnings about outliers, and residuals that depend on time, pose or payload."""
-    from scipy.stats import t
+    from scipy.stats import pearsonr
 
     warnings = []
     conditions = [statics.conditions(pose) for pose in poses]
@@ -442,9 +434,8 @@ def _check_residuals(
             if group[-1] + 1 >= _FEWEST_VALUES:
                 # What friction leaves in a pose is alike each time, with and without a load.
                 x, y = (np.bincount(group, v[order]) / np.bincount(group) for v in (x, y))
-            related = float(np.corrcoef(x, y)[0, 1])
-            student = related * np.sqrt((len(x) - 2) / max(1.0 - related**2, 1e-12))
-            if abs(student) > t.ppf(1.0 - 0.5 * _CHANCE / tests, len(x) - 2):
+            related, chance = pearsonr(x, y)
+            if chance < _CHANCE / tests:
                 warnings.append(
                     f'the residuals of {name} depend on {what} (correlation {related:.2f}): the'
                     ' model lacks something, or a signal, a dimension or the payload is wrong;'
@@ -495,20 +486,15 @@ def _check_shapes(
 
 def _check_priors(known: Sequence[Nuisance], found: Estimate) -> list[str]:
     """Return warnings about what contradicts what was known before."""
-    warnings = []
-    for nuisance in known:
-        if nuisance.name not in found.names:
-            continue
-        share = float(found.prior_share[found.names.index(nuisance.name)])
-        moved = abs(found.value(nuisance.name) - nuisance.mean) / nuisance.deviation
-        if moved > max(_PULLED * np.sqrt(1.0 - share), _FAR):
-            warnings.append(
-                f'{nuisance.name} = {found.value(nuisance.name):.4g} {nuisance.unit}, known before'
-                f' as {nuisance.mean:.4g} +- {nuisance.deviation:.2g}: the data contradict this.'
-                ' This dimension, payload or sensor may be wrong, or another that acts alike;'
-                ' standard errors do not hold'
-            )
-    return warnings
+    values, shares = found.by_name, dict(zip(found.names, found.prior_share, strict=True))
+    return [
+        f'{name} = {values[name]:.4g} {unit}, known before as {mean:.4g} +- {deviation:.2g}: the'
+        ' data contradict this. This dimension, payload or sensor may be wrong, or another that'
+        ' acts alike; standard errors do not hold'
+        for name, unit, _, deviation, mean, _ in known
+        if name in values
+        and abs(values[name] - mean) / deviation > max(_PULLED * np.sqrt(1.0 - shares[name]), _FAR)
+    ]
 
 
 def _sensitivity(

@@ -61,10 +61,9 @@ def find_still(
     recording: Recording, motions: Mapping[str, Motion], shortest: float = 5.0, window: float = 2.5
 ) -> tuple[list[StillStretch], list[str]]:
     """
-    Find the stretches of at least ``shortest`` [s] in which all motions are still.
+    Return stretches of ``shortest`` [s] or more at rest, and lines on which are used, and why not.
 
-    Lines say which parts of the recording are used, and why others are not. InputError when the
-    recording is too short, or noise hides the motions.
+    InputError when the recording is too short, or noise hides the motions.
     """
     if not motions:
         raise InputError(f'{recording.name} has no motion, allowed: at least one')
@@ -84,10 +83,9 @@ def find_still(
     still = np.zeros(count, dtype=bool)
     still[skip : count - skip] = True
     for name, motion in motions.items():
-        before, after = averages[name][: count - 2 * skip], averages[name][skip : count - skip]
-        with np.errstate(invalid='ignore'):
-            quiet = np.abs(after - before) <= motion.limit * window
-        still[skip : count - skip] &= quiet
+        moved = np.abs(averages[name][skip:-skip] - averages[name][: -2 * skip])
+        # Not where a mean is NaN.
+        still[skip:-skip] &= moved <= motion.limit * window
     for time, _ in recording.events:
         still[(grid >= time - _GRID * window) & (grid < time + window)] = False
     resolution = {name: resolution_of(shown.values) for name, shown in recording.signals.items()}
@@ -111,17 +109,16 @@ def find_still(
             lines.append(f'{part} not used, {reason}')
             continue
         means = {}
-        for name, shown in recording.signals.items():
-            inside = (shown.times >= start) & (shown.times <= stop) & np.isfinite(shown.values)
+        for name, (times, values, _) in recording.signals.items():
+            inside = (times >= start) & (times <= stop) & np.isfinite(values)
             if np.count_nonzero(inside) >= _FEWEST_ROWS:
-                times, values = shown.times[inside], shown.values[inside]
-                means[name] = mean_of(times, values, resolution[name])
+                means[name] = mean_of(times[inside], values[inside], resolution[name])
         directions = {
             name: _direction(averages[name], begin, end, motion.limit * window)
             for name, motion in motions.items()
         }
         stretches.append(StillStretch(recording.name, start, stop, means, directions))
-        signs = ''.join({1: '+', -1: '-', 0: '0'}[sign] for sign in directions.values())
+        signs = ''.join('0+-'[sign] for sign in directions.values())
         lines.append(f'{part} used, directions {signs}')
     return stretches, lines
 
@@ -159,10 +156,8 @@ def _direction(averages: np.ndarray, begin: int, end: int, threshold: float) -> 
     """Return the sign of the last motion before a stretch; 0 if there was none."""
     skip = round(1.0 / _GRID)
     rest = float(np.mean(averages[begin : max(begin + 1, end - skip)]))
-    earlier = averages[:begin]
-    with np.errstate(invalid='ignore'):
-        away = np.flatnonzero(np.abs(earlier - rest) > threshold)
-    return int(np.sign(rest - earlier[away[-1]])) if away.size else 0
+    away = np.flatnonzero(np.abs(averages[:begin] - rest) > threshold)
+    return int(np.sign(rest - averages[away[-1]])) if away.size else 0
 
 
 def resolution_of(values: np.ndarray) -> float:
@@ -181,8 +176,7 @@ def mean_of(times: np.ndarray, values: np.ndarray, resolution: float = 0.0) -> M
     rows = len(values)
     group = math.ceil(rows / _MOST_ROWS)
     used = rows - rows % group
-    shown = values[:used].reshape(-1, group).mean(axis=1)
-    when = times[:used].reshape(-1, group).mean(axis=1)
+    shown, when = (one[:used].reshape(-1, group).mean(axis=1) for one in (values, times))
     weight = np.sin(np.pi * (when - times[0] + 1e-12) / (times[-1] - times[0] + 2e-12)) ** 2
     weight = weight / weight.sum()
     value = float(weight @ shown)

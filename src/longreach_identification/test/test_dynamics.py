@@ -12,7 +12,6 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_identification import dynamics, growing
 from longreach_identification.estimation import Estimate
-from longreach_identification.fit_report import INTERRUPTED
 from longreach_identification.machine import (
     FreeParameter,
     Identifiable,
@@ -21,6 +20,7 @@ from longreach_identification.machine import (
     Signal,
 )
 from longreach_identification.recordings import signal
+from longreach_identification.search import INTERRUPTED
 
 NOISE = 0.05
 TIMES = np.arange(-1.0, 20.0, 0.02)
@@ -231,7 +231,7 @@ def test_a_growing_search_that_is_interrupted_keeps_what_it_has_explained(
 ) -> None:
     solve, calls = growing._Stage.solved, []
 
-    def solved(self: growing._Stage, points: list[np.ndarray]) -> growing._Solution:
+    def solved(self: growing._Stage, points: list[np.ndarray]) -> growing.Solution:
         if len(calls) == count:
             raise KeyboardInterrupt
         calls.append(len(points))

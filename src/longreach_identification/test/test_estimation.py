@@ -10,8 +10,8 @@ import pytest
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification import covariance
 from longreach_identification.estimation import Prior, Problem, Unknown, estimate, profile
-from longreach_identification.fit_report import CONVERGED, INTERRUPTED, STOPPED
 from longreach_identification.machine import Recording, Signal
+from longreach_identification.search import CONVERGED, INTERRUPTED, STOPPED
 
 TIMES = np.arange(0.0, 10.0, 0.02)
 
@@ -115,7 +115,9 @@ class TestLinear:
         found = estimate(Problem(self.line, [data], unknowns))
         assert found.values == pytest.approx([1.0, 0.0])
         assert (found.standard_errors < 1e-9).all()
-        assert found.propagated(lambda v: 3.0 * v['slope']) == pytest.approx((3.0, 0.0))
+        assert found.propagated(lambda v: {'y': 3.0 * v['slope']})['y'] == pytest.approx(
+            (3.0, 0.0)
+        )
 
     def test_prior_is_weighted_by_its_covariance(self):
         prior = Prior(('other', 'slope'), np.array([9.0, 3.0]), np.diag([1.0, 0.01**2]))
@@ -129,7 +131,7 @@ class TestLinear:
 
     def test_derived_quantity_has_the_error_of_its_combination(self):
         _, found = self.solve()
-        value, error = found.propagated(lambda v: v['slope'] * 10.0 + v['level'])
+        value, error = found.propagated(lambda v: {'y': v['slope'] * 10.0 + v['level']})['y']
         gradient = np.array([10.0, 1.0])
         assert value == pytest.approx(gradient @ found.values)
         assert error == pytest.approx(math.sqrt(gradient @ found.covariance @ gradient))
@@ -140,11 +142,11 @@ class TestLinear:
         def derived(values, side):
             if side * (values['level'] - found.value('level')) > 0.0:
                 raise InputError('level, allowed: less, or more')
-            return values['slope'] * 10.0 + values['level']
+            return {'y': values['slope'] * 10.0 + values['level']}
 
-        inside = found.propagated(lambda values: derived(values, 0.0))
+        inside = found.propagated(lambda values: derived(values, 0.0))['y']
         for side in (1.0, -1.0):
-            edge = found.propagated(lambda values, side=side: derived(values, side))
+            edge = found.propagated(lambda values, side=side: derived(values, side))['y']
             assert edge == pytest.approx(inside)
 
 
@@ -223,17 +225,13 @@ def test_unknown_noise_levels_are_estimated():
 
 
 def test_offset_is_eliminated_and_reported():
-    class WithOffset(NamedTuple):
-        inner: Decay
-
-        def __call__(self, number, values):
-            return {'single': self.inner(number, values)['single'] + values['offset']}
-
     data = recording(white(7), offset=3.0)
+
+    def shifted(number, values):
+        return {'single': Decay((data,))(number, values)['single'] + values['offset']}
+
     found = estimate(problem_of(data, offsets=['sing*']))
-    explicit = estimate(
-        Problem(WithOffset(Decay((data,))), [data], (*START, Unknown('offset', 0.0)))
-    )
+    explicit = estimate(Problem(shifted, [data], (*START, Unknown('offset', 0.0))))
     key = 'one', 'single'
     assert found.predicted[key] == pytest.approx(explicit.predicted[key], rel=1e-5, abs=1e-5)
     assert found.values == pytest.approx(explicit.values[:3], rel=1e-5)
@@ -328,29 +326,25 @@ def test_outliers_weigh_less_on_request():
     assert robust.fit['single'].deviation < 0.3 * usual.fit['single'].deviation
 
 
-class Interrupting(NamedTuple):
-    """Raises KeyboardInterrupt when the frequency first comes close to the solution."""
-
-    inner: Decay
-
-    def __call__(self, number, values):
-        if abs(values['decay'] - 0.2) < 0.02:
-            raise KeyboardInterrupt
-        return self.inner(number, values)
-
-
 def test_interruption_keeps_the_best_so_far():
     data = recording(white(17))
     unknowns = (*START[:1], Unknown('decay', 1.5, 0.0, 5.0), START[2])
-    found = estimate(Problem(Interrupting(Decay((data,))), [data], unknowns))
+
+    def interrupting(number, values):
+        # When it comes close to the solution.
+        if abs(values['decay'] - 0.2) < 0.02:
+            raise KeyboardInterrupt
+        return Decay((data,))(number, values)
+
+    found = estimate(Problem(interrupting, [data], unknowns))
     assert found.status == INTERRUPTED
     assert any('interrupted' in text for text in found.warnings)
     start = np.sum((data.signals['single'].values / 0.05) ** 2)
     assert found.chi_square < start
-    value, error = found.propagated(lambda v: math.sqrt(v['decay']))
-    assert value == math.sqrt(found.value('decay'))
-    assert math.isnan(error)
-    assert found.propagated(lambda _: 3.0) == (3.0, 0.0)
+    shown = found.propagated(lambda v: {'root': math.sqrt(v['decay']), 'three': 3.0})
+    assert shown['root'][0] == math.sqrt(found.value('decay'))
+    assert math.isnan(shown['root'][1])
+    assert shown['three'] == (3.0, 0.0)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
