@@ -99,7 +99,7 @@ def parameter_values(links: Links) -> np.ndarray:
     return np.array([p.value for p in model_of(links, 'all').parameters])
 
 
-def compiled(links: Links, as_printed: bool = False) -> ModuleType:
+def compiled(links: Links) -> ModuleType:
     """
     Return a module of functions compiled by numba for links like these.
 
@@ -113,26 +113,21 @@ def compiled(links: Links, as_printed: bool = False) -> ModuleType:
     LongreachError
         When the directory of the cache cannot be written.
     """
-    return _compiled(
-        len(links.links), links.modes, links.basis, links.gravity_on_deflection, as_printed
-    )
+    return _compiled(len(links.links), links.modes, links.basis, links.gravity_on_deflection)
 
 
 @functools.cache
-def _compiled(
-    count: int, modes: int, basis: str, gravity_on_deflection: bool, as_printed: bool
-) -> ModuleType:
+def _compiled(count: int, modes: int, basis: str, gravity_on_deflection: bool) -> ModuleType:
     """Return the module, from its file if there is one."""
 
     def generate() -> str:
         from longreach_symbolic.code import as_numba
         from longreach_symbolic.links import symbolic_model
 
-        model = symbolic_model(count, modes, basis, gravity_on_deflection)
-        return as_numba(derive(model, as_printed=as_printed))
+        return as_numba(derive(symbolic_model(count, modes, basis, gravity_on_deflection)))
 
-    key = (count, modes, basis, gravity_on_deflection, as_printed)
-    return module_of(f'links_{count}_{modes}_{basis}', repr(key), generate)
+    key = repr((count, modes, basis, gravity_on_deflection))
+    return module_of(f'links_{count}_{modes}_{basis}', key, generate)
 
 
 @functools.cache
