@@ -54,9 +54,13 @@ _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
 _BLUR = 1.0
 # Least distance of the centre from the given place that is searched by default [px].
 _REACH = 12.0
-# Largest differences of what two fits were given that share a result, in the order of
-# :class:`SharedFits`: of the same edge points the same ellipse follows, and the fit moves it to
-# the same optimum; hypothetical inner edges are not used where one is expected.
+# Fits in one image, for searches for alike markers, which find the same ellipses. Each by what it
+# depends on: the hypothesis, whether edges beside glare were left out, inner edge, shear,
+# logarithm of the noise, shape of a circle in the plane.
+SharedFits = list[tuple[tuple[float, ...], Observation]]
+# Largest differences of what two fits depend on that share a result: of the same edge points the
+# same ellipse follows, and the fit moves it to the same optimum; hypothetical inner edges are not
+# used where one is expected.
 _ALIKE = np.array(
     [*[0.1] * 5, 0.0, 0.05, *[math.inf] * 3, 0.0, 0.03, *[5e-4] * 3, 0.2, *[0.005] * 3]
 )
@@ -119,32 +123,6 @@ def detect(
     return given.result(exclude)
 
 
-class SharedFits:
-    """
-    Fits in one image, for searches for alike markers, which find the same ellipses.
-
-    The key is what a fit depends on: the hypothesis, whether edges beside glare were left out,
-    inner edge, shear, logarithm of the noise, shape of a circle in the plane.
-    """
-
-    def __init__(self) -> None:
-        self._given: list[tuple[float, ...]] = []
-        self._seen: list[Observation] = []
-
-    def find(self, given: tuple[float, ...]) -> Observation | None:
-        """Return an earlier fit whose input was almost the same, or None."""
-        if not self._given:
-            return None
-        alike = np.abs(np.array(self._given) - given) <= _ALIKE
-        places = np.flatnonzero(alike.all(axis=1))
-        return self._seen[places[0]] if places.size else None
-
-    def add(self, given: tuple[float, ...], seen: Observation) -> None:
-        """Keep a fit."""
-        self._given.append(given)
-        self._seen.append(seen)
-
-
 class Search:
     """
     A search for a marker near a pixel, as :func:`detect`, for several sets of excluded regions.
@@ -197,7 +175,7 @@ class Search:
         self._limits = limits
         self._edges = edges
         self._passes: list[tuple[EdgePoints, list[Hypothesis]]] = []
-        self._shared = SharedFits() if shared is None else shared
+        self._shared: SharedFits = [] if shared is None else shared
 
     def _hypotheses(self, thorough: bool) -> tuple[EdgePoints, list[Hypothesis]]:
         """Return edges and hypotheses of the first pass, or the thorough one without glare."""
@@ -217,16 +195,18 @@ class Search:
         vary = (0.0,) * 4 if self._is_wide else (level, *outline)
         # Both passes have the same edges where there is no glare.
         given = (*hypothesis, edges is not self._edges, inner, *self._shear, *vary)
-        seen = self._shared.find(given)
-        if seen is None:
-            if self._is_wide:
-                size = hypothesis.longest
-                place = np.array([hypothesis.u, hypothesis.v])
-                noise = image_noise(self._image, *_window(place, max(_REACH, size), size))
-                with contextlib.suppress(InputError):
-                    outline, _ = expected_outlines(self._camera, self._normal, place, self._limits)
-            seen = self._fitted(hypothesis, edges, noise, outline)
-            self._shared.add(given, seen)
+        known = np.array([one for one, _ in self._shared]).reshape(-1, _ALIKE.size)
+        alike = np.flatnonzero((np.abs(known - given) <= _ALIKE).all(axis=1))
+        if alike.size:
+            return self._shared[alike[0]][1]
+        if self._is_wide:
+            size = hypothesis.longest
+            place = np.array([hypothesis.u, hypothesis.v])
+            noise = image_noise(self._image, *_window(place, max(_REACH, size), size))
+            with contextlib.suppress(InputError):
+                outline, _ = expected_outlines(self._camera, self._normal, place, self._limits)
+        seen = self._fitted(hypothesis, edges, noise, outline)
+        self._shared.append((given, seen))
         return seen
 
     def _fitted(

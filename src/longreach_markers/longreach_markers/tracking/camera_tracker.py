@@ -351,7 +351,7 @@ class CameraTracker:
     ) -> dict[str, Sighting]:
         candidates: list[Observation] = []
         result: dict[str, Sighting] = {}
-        shared = SharedFits()
+        shared: SharedFits = []
         for name, prediction in missing.items():
             rivals = sum(prediction.meets(one) for key, one in missing.items() if key != name)
             exclude = list(taken)
@@ -366,7 +366,8 @@ class CameraTracker:
                 if seen.status == LOST:
                     break
                 exclude.append((*seen.center.tolist(), SAME * seen.radius))
-                if sighting.taken and not _is_among(candidates, seen):
+                apart = [math.dist(seen.center, one.center) for one in candidates]
+                if sighting.taken and not min(apart, default=math.inf) < SAME * seen.radius:
                     candidates.append(seen)
                 good += sighting.distance < math.inf
                 if good > rivals:
@@ -482,7 +483,3 @@ class CameraTracker:
 
 def _places(seen: Iterable[Observation]) -> list[tuple[float, float, float]]:
     return [(*one.center.tolist(), SAME * one.radius) for one in seen if one.status == TRACKED]
-
-
-def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
-    return any(math.dist(seen.center, one.center) < SAME * seen.radius for one in candidates)

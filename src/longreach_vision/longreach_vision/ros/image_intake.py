@@ -76,18 +76,13 @@ class ImageIntake:
             return
         is_packed = isinstance(message, CompressedImage)
         encoding = message.format if is_packed else message.encoding
-        self._note_encoding(camera, image.shape, encoding)
+        if self._encodings.get(camera) != encoding:
+            self._encodings[camera] = encoding
+            note = self._depths[camera].note
+            size = f'{image.shape[1]} x {image.shape[0]}'
+            text = f'{self.topics[camera]}: {size}, {encoding}{"; " * bool(note)}{note}'
+            self._logger.info(text)
         self.add(camera, stamp, image, message.header.frame_id)
-
-    def _note_encoding(self, camera: str, shape: tuple[int, ...], encoding: str) -> None:
-        """Log size and encoding of a camera's images when they are new."""
-        if self._encodings.get(camera) == encoding:
-            return
-        self._encodings[camera] = encoding
-        note = self._depths[camera].note
-        self._logger.info(
-            f'{self.topics[camera]}: {shape[1]} x {shape[0]}, {encoding}{"; " * bool(note)}{note}'
-        )
 
     def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
         """Process an image as an array."""

@@ -121,7 +121,12 @@ class TrackerPublishers:
             shapes = conversions.shapes_to_message(frame.estimates, self._radii, *at)
             self._shapes.publisher.publish(shapes)
         if self._overlay.is_due(now, self.settings.overlay_rate):
-            self._publish_overlay(images, frame, rig)
+            width = self.settings.overlay_width / len(rig.cameras)
+            seen = images.images, images.times, frame.observations
+            picture = draw_cameras(rig.cameras, *seen, width)
+            at = stamp_of(images.stamp), self._frames[next(iter(images.images))]
+            message = conversions.array_to_image(picture, 'bgr8', *at)
+            self._overlay.publisher.publish(message)
 
     def _is_asked_for(self, kind: str) -> bool:
         found = self._detections.get(kind)
@@ -147,10 +152,3 @@ class TrackerPublishers:
                 for name, pose in moving
             ]
         )
-
-    def _publish_overlay(self, images: ImageSet, frame: RigFrame, rig: Rig) -> None:
-        width = self.settings.overlay_width / len(rig.cameras)
-        picture = draw_cameras(rig.cameras, images.images, images.times, frame.observations, width)
-        at = stamp_of(images.stamp), self._frames[next(iter(images.images))]
-        message = conversions.array_to_image(picture, 'bgr8', *at)
-        self._overlay.publisher.publish(message)
