@@ -173,12 +173,7 @@ def making_directory(directory: str | Path) -> Iterator[Path]:
         missing = [one for one in (target, *target.parents) if not one.exists()]
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno in _FULL:
-            raise _full(Path(directory), error) from error
-        raise InputError(
-            f'{directory} cannot be created: {error.strerror}; give an existing directory, or one'
-            ' that can be created'
-        ) from error
+        raise _unwritable(Path(directory), error) from error
     try:
         yield Path(directory)
     finally:
@@ -240,25 +235,19 @@ def writing(file: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked_directory(directory: Path) -> Iterator[None]:
-    """Keep a directory for this process, or raise InputError; an empty one is removed."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(f'{directory} cannot be written: {error.strerror}') from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise InputError(
-            f'{directory} is being written by another process; give another directory'
-        ) from error
-    try:
+    """Keep a directory for this process, or raise InputError; an empty new one is removed."""
+    with making_directory(directory), contextlib.ExitStack() as stack:
+        try:
+            handle = os.open(directory, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f'{directory} is being written by another process; give another directory'
+            ) from error
+        except OSError as error:
+            raise _unwritable(directory, error) from error
         yield
-    finally:
-        if not any(directory.iterdir()):
-            directory.rmdir()
-        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -318,8 +307,8 @@ def _unwritable(target: Path, error: OSError) -> LongreachError:
     if error.errno in _FULL:
         return _full(target, error)
     return InputError(
-        f'{target} cannot be written: {error.strerror}; give a file in a directory that is'
-        ' writable, or can be created'
+        f'{target} cannot be written: {error.strerror}; give a place that is writable, or can be'
+        ' created'
     )
 
 

@@ -248,7 +248,7 @@ def test_a_directory_that_was_not_finished(tmp_path):
     with writing_directory(tmp_path / 'a/b'):
         pass
     assert [one.name for one in tmp_path.iterdir()] == ['file']
-    refused(writing_directory(tmp_path / 'file/run'), 'file cannot be created: File exists; give')
+    refused(writing_directory(tmp_path / 'file/run'), 'file cannot be written: File exists; give')
 
 
 def test_a_full_disk_is_told_with_the_name_of_the_output(tmp_path, monkeypatch):
