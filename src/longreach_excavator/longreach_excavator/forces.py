@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.parameters import check_pressed
 from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
@@ -38,9 +39,9 @@ MEASURED_TIME = 6.0
 """Length of the test to which the trend lines were fitted [s]."""
 STRONGEST = 1e7
 """Largest force of a cylinder [N]; larger ones mean wrong units."""
-# Tanks are at atmospheric pressure, 1e5 Pa: smaller values are in bar, or MPa. Measured forces
-# below this share of what the weakest cylinder can are in kN: no rod bears 2.5 times as much.
-_WEAKEST, _THOUSANDTHS = 5e4, 2.5e-3
+# Measured forces below this share of what the weakest cylinder can are in kN: no rod bears 2.5
+# times as much.
+_THOUSANDTHS = 2.5e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,11 +129,7 @@ def _forces(table: Table, excavator: ExcavatorParameters) -> np.ndarray:
             f'{table.file}: a pressure of {lowest:g} Pa, allowed: from 0 on, as pressures'
             ' are absolute'
         )
-    if highest < _WEAKEST:
-        raise InputError(
-            f'{table.file}: no pressure is above {highest:g} Pa, allowed: at least one of'
-            f' {_WEAKEST:g} Pa; pressures are in Pa, absolute'
-        )
+    check_pressed(f'{table.file}', highest)
     heads = np.array([c.head_area for c in excavator.cylinders])
     rods = np.array([c.rod_area for c in excavator.cylinders])
     return np.asarray(pressures[:, :3] * heads - pressures[:, 3:] * rods)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.hydraulics.parameters import check_pressed
 from longreach_dynamics.runs import Columns, Run, Source
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 
 # Standard deviation of the joint angles that one sample shows [rad].
 _POSE = 5e-3
-# Largest magnitudes in a recording by unit, which other units exceed, such as percent of a spool;
-# and what some absolute pressure of a machine exceeds [Pa].
+# Largest magnitudes in a recording by unit, which other units exceed, such as percent of a spool.
 _LARGEST = {'1': 1.05, 'rad': 4.0 * math.pi, 'm': 100.0, 'Pa': 1e8, 'N': 1e8}
-_PRESSED = 5e4
 # Part by which a run is longer for stamps that are early [s].
 _EARLY = 0.1
 
@@ -278,11 +277,8 @@ class SpoolIdentification(Identifiable):
                 f' {", ".join(recording.signals)}'
             )
         pressures = [known[n].values for n in known if n.startswith('p_') and known[n].times.size]
-        if pressures and (most := float(np.abs(np.concatenate(pressures)).max())) < _PRESSED:
-            raise InputError(
-                f'{recording.name}: no pressure is above {most:g} Pa, allowed: at least one of'
-                f' {_PRESSED:g} Pa; is their unit right?'
-            )
+        if pressures:
+            check_pressed(recording.name, float(np.abs(np.concatenate(pressures)).max()))
         signals = [known[name] for name in needed]
         start = max(float(signal.times[0]) for signal in signals)
         end = min(float(signal.times[-1]) for signal in signals)

@@ -14,6 +14,9 @@ import math
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
+# Some absolute pressure of a machine exceeds it [Pa]: tanks are at atmospheric pressure, 1e5 Pa.
+_PRESSED = 5e4
+
 
 @dataclasses.dataclass(frozen=True)
 class PumpParameters(Parameters):
@@ -146,6 +149,15 @@ class MakeUpParameters(Parameters):
         at_most=1e7,
         default=None,
     )
+
+
+def check_pressed(what: str, highest: float) -> None:
+    """Raise InputError, begun with ``what``, for a highest pressure [Pa] in bar, or in MPa."""
+    if highest < _PRESSED:
+        raise InputError(
+            f'{what}: no pressure is above {highest:g} Pa, allowed: at least one of'
+            f' {_PRESSED:g} Pa; pressures are in Pa, absolute; is their unit right?'
+        )
 
 
 def port_row(
