@@ -192,9 +192,3 @@ def heights(state: np.ndarray) -> np.ndarray:
 def places(ground: Ground) -> np.ndarray:
     """Return x of the centres of the cells (cells,) [m]."""
     return np.asarray(ground.start + ground.cell * np.arange(ground.cells))
-
-
-def volume_of_ground(ground: Ground, state: np.ndarray, bottom: float) -> np.ndarray:
-    """Return the volume (...) [m^3] of soil above the height ``bottom`` [m] and in the bucket."""
-    piled = (heights(state) - bottom).sum(axis=-1) * ground.cell * ground.width
-    return np.asarray(piled + state[..., VOLUME])

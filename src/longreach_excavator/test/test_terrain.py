@@ -34,10 +34,15 @@ from longreach_excavator.terrain import (
     flat_ground,
     heights,
     places,
-    volume_of_ground,
 )
 
 C = 17e3
+
+
+def volume_of_ground(ground, state, bottom):
+    """Return the volume (...) [m^3] of soil above the height ``bottom`` [m] and in the bucket."""
+    piled = (heights(state) - bottom).sum(axis=-1) * ground.cell * ground.width
+    return piled + state[..., VOLUME]
 
 
 def cut_direction(run):
