@@ -28,11 +28,7 @@ from longreach_dynamics.parameters import quantity
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.markers import WHITE, triangles_marker
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    SimulatorParameters,
-)
+from longreach_node.simulator_parameters import DrawnParameters
 
 # Points along each beam of the shape: sufficient for a smooth line, and cheap at 30 Hz.
 _POINTS = 12
@@ -41,7 +37,7 @@ _CLEARANCE = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters):
+class PlantParameters(DrawnParameters):
     """Parameters of the plant node."""
 
     sensors: str = quantity(

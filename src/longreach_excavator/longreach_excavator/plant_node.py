@@ -23,15 +23,11 @@ from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    SimulatorParameters,
-)
+from longreach_node.simulator_parameters import DrawnParameters
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters):
+class PlantParameters(DrawnParameters):
     """Parameters of the plant node."""
 
     cohesion: float = quantity(
@@ -50,6 +46,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     spec, settings_type = EXCAVATOR, PlantParameters
     command_topic, drawing_topic = 'cylinder_command', 'forces'
     described: ExcavatorParameters
+    machine: Excavator
 
     def make_machine(
         self, scenario: Scenario, settings: PlantParameters
@@ -59,11 +56,10 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             scenario = scenario.replace(cohesion=settings.cohesion)
             scenario.check_with(self.described, settings.step)
         warm_up()
-        self._excavator = Excavator(self.described, scenario, settings.step)
+        excavator = Excavator(self.described, scenario, settings.step)
         self._joint = self._bucket_joint(scenario.angles(self.described))
-        surface = self._excavator.constants.medium.surface
-        self._surface = soil_line(self.described, surface)
-        return self._excavator, CLOSED
+        self._surface = soil_line(self.described, excavator.constants.medium.surface)
+        return excavator, CLOSED
 
     def sampled(self, machine: Excavator, settings: PlantParameters) -> PlantParameters:
         """Return the settings; prescribed forces end with the scenario."""
@@ -83,7 +79,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         super().add_topics(settings)
         self._reactions = self.add_output(PinForces, 'reactions', settings)
         self._soil_force = self.add_output(WrenchStamped, 'soil_force', settings)
-        if self._excavator.constants.ground.cells:
+        if self.machine.constants.ground.cells:
             self._terrain = self.add_output(Terrain, 'terrain', settings)
 
     def command_of(self, message: ValveCommand) -> ExcavatorCommand:
@@ -92,19 +88,19 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
-        observed = self._excavator.observed(self.state)
+        observed = self.machine.observed(self.state)
         vapour = self.described.oil.vapour_pressure
         return conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
 
     def publish_own(self, header: Header) -> None:
         """Publish reactions, the soil's force and the ground."""
-        observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
+        observed, ground = self.machine.observed(self.state), self.machine.constants.ground
         if ground.cells:
             self._terrain.publish(conversions.terrain_to_message(ground, self.state.y, header))
         self._reactions.publish(conversions.reactions_to_message(observed, header))
         self._soil_force.publish(conversions.soil_force_to_message(observed, header))
         moved = abs(self._bucket_joint(self.state.y[:RATE]) - self._joint)
-        if doubt := self._excavator.scenario.doubt_of_swing(moved):
+        if doubt := self.machine.scenario.doubt_of_swing(moved):
             self.get_logger().warning(doubt, once=True)
 
     def _bucket_joint(self, angles: np.ndarray) -> complex:
@@ -113,7 +109,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the markers of forces and soil."""
-        observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
+        observed, ground = self.machine.observed(self.state), self.machine.constants.ground
         arrows = force_arrows(self.described, self.state.y, observed)
         surface, load = self._surface, None
         if ground.cells:

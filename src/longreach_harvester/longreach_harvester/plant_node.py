@@ -29,15 +29,11 @@ from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import (
-    DrawingParameters,
-    MachineParameters,
-    SimulatorParameters,
-)
+from longreach_node.simulator_parameters import DrawnParameters
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters, MachineParameters, DrawingParameters, PlantOptions):
+class PlantParameters(DrawnParameters, PlantOptions):
     """Parameters of the plant node."""
 
     whole_steps: ClassVar[bool] = False
@@ -66,15 +62,15 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         warm_up()
         controller = load_controller(settings.controller or None)
         more = {'step': settings.step, 'controller': controller}
-        self._harvester = machine_of(self.described, scenario, settings, **more)
-        return self._harvester, (0.0,) * len(JOINTS)
+        machine = machine_of(self.described, scenario, settings, **more)
+        return machine, (0.0,) * len(JOINTS)
 
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publisher of what sensors show, if there are any."""
         super().add_topics(settings)
         self._sensors: Sensors | None = None
-        if (sensors := self._harvester.sensors) is not None:
-            self._sensors = Sensors(self._harvester.parameters, sensors, settings.publish_rate)
+        if (sensors := self.machine.sensors) is not None:
+            self._sensors = Sensors(self.machine.parameters, sensors, settings.publish_rate)
             self._measured = self.add_output(JointState, 'sensors/joints', settings)
 
     def answered(self) -> list[Publisher]:

@@ -140,6 +140,11 @@ class SimulatorParameters(FrameParameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class DrawnParameters(SimulatorParameters, MachineParameters, DrawingParameters):
+    """How the plant of a declared machine runs that is drawn."""
+
+
+@dataclasses.dataclass(frozen=True)
 class CycleParameters(SimulatorParameters):
     """How a node runs whose samples are the cycles of a controller."""
 
