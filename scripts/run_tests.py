@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Module -> requirement.
 NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
-PARALLEL = ['--dist', 'loadfile', '--durations=20', '--durations-min=1.0']
+# One worker more than cores: tests with nodes wait most of their time.
+PARALLEL = ['-n', '3', '--dist', 'loadfile', '--durations=20', '--durations-min=1.0']
 # An installed ROS adds these plugins to every pytest on the machine. Longreach does not use them,
 # and with recent versions of pytest they cause an internal error.
 PLUGINS = []
@@ -47,14 +48,12 @@ def main(arguments: list[str]) -> int:
     arguments = [word for word in arguments if word not in ('--all', '--again')]
     # A later -m among the arguments replaces this one.
     quick = [] if everything else ['-m', 'not slow']
-    # Quick tests with nodes wait most of their time.
-    workers = ['-n', '2' if everything else '3']
     pytest = [sys.executable, '-m', 'pytest', *PLUGINS]
     chosen = [*quick, *paths, *arguments]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Ctrl-C ends pytest, which says so; this script waits for it.
         signal.signal(signal.SIGINT, lambda *_: None)
-    code = subprocess.call([*pytest, *workers, *PARALLEL, *chosen], cwd=ROOT)
+    code = subprocess.call([*pytest, *PARALLEL, *chosen], cwd=ROOT)
     if code == 1 and again:
         print('tests: those that failed, once more, one at a time:', flush=True)
         only = ['--last-failed', '--last-failed-no-failures', 'none']
