@@ -46,7 +46,6 @@ AGAIN = 'respawn after 0.2 s'
         # The operator's station is there, and leaves the scenario alone.
         ('excavator', 'dig_20kpa', 1.0, (), ()),
         ('excavator', 'free_swing', 2.0, (), ()),
-        ('excavator', 'dig_17kpa', 4.0, (), ()),
         ('excavator', 'cycle', 9.5, (), ()),
         ('harvester', 'sine', 3.0, (), ()),
         ('harvester', 'tip', 2.0, (*CONTROLLED, 'sensors:=typical'), ('--sensors', 'typical')),
