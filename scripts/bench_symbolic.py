@@ -56,10 +56,9 @@ def _reduced(count: int, repeats: int) -> Row:
         started = time.process_time()
         equations = derive(model)
         part.append(time.process_time() - started)
-        parts = code.parts_of(equations)
-        code.as_single_c(equations, parts=parts)
+        code.as_single_c(equations)
         whole.append(time.process_time() - started)
-    note = f'{parts.equations.operations} operations'
+    note = f'{code.parts_of(equations, True).equations.operations} operations'
     return Row(f'reduced, N = {count}', tuple(whole), part=tuple(part), note=note)
 
 

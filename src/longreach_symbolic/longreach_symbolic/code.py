@@ -7,6 +7,7 @@ derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -144,7 +145,9 @@ class Parts(NamedTuple):
     force_map: Assignments
 
 
-def parts_of(equations: Equations, cse: bool = True) -> Parts:
+# Kept, as texts and their numbers of operations are asked for one after the other.
+@functools.lru_cache(maxsize=1)
+def parts_of(equations: Equations, cse: bool) -> Parts:
     """Return the functions of a text; ``cse`` as of :func:`assignments`."""
     results = (
         entries(equations),
@@ -199,10 +202,7 @@ def description(equations: Equations) -> list[str]:
 
 
 def _body(
-    equations: Equations,
-    code: Assignments,
-    targets: Sequence[tuple[str, str]],
-    is_c: bool = False,
+    equations: Equations, code: Assignments, targets: Sequence[tuple[str, str]], is_c: bool = False
 ) -> Iterator[str]:
     """Yield the lines of a function; targets, in Python 0 before, are names and their mirror."""
     printer, declare, end = (_C(), 'const double ', ';') if is_c else (_Python(), '', '')
@@ -380,15 +380,10 @@ $force_map
 
 
 def _python_text(
-    text: str,
-    equations: Equations,
-    cse: bool,
-    parts: Parts | None,
-    imports: str,
-    force_map: str = 'found',
+    text: str, equations: Equations, cse: bool, imports: str, force_map: str = 'found'
 ) -> str:
     """Return a template with what depends on equations; ``force_map`` is its variable there."""
-    parts = parts or parts_of(equations, cse)
+    parts = parts_of(equations, cse)
     model = equations.model
     size, n = len(equations.coordinates), model.count
 
@@ -412,23 +407,23 @@ def _python_text(
     )
 
 
-def as_python(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+def as_python(equations: Equations, cse: bool = True) -> str:
     """Return a module that needs NumPy: equations, accelerations, energies and positions."""
     imports = 'from math import cos, pi, sin\n\nimport numpy as np'
-    return _python_text(_PYTHON, equations, cse, parts, imports)
+    return _python_text(_PYTHON, equations, cse, imports)
 
 
-def as_numba(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+def as_numba(equations: Equations, cse: bool = True) -> str:
     """Return a module of functions compiled by numba that fill arrays."""
     imports = 'from math import cos, pi, sin\n\nimport numpy as np\nfrom numba import njit'
-    return _python_text(_NUMBA, equations, cse, parts, imports)
+    return _python_text(_NUMBA, equations, cse, imports)
 
 
-def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+def as_casadi(equations: Equations, cse: bool = True) -> str:
     """Return a module of Python that builds a function of CasADi."""
     casadi = 'from casadi import SX, Function, cos, sin'
     imports = f'from math import pi\n\nimport numpy as np\n{casadi}'
-    return _python_text(_CASADI, equations, cse, parts, imports, 'force_map')
+    return _python_text(_CASADI, equations, cse, imports, 'force_map')
 
 
 # --- C --------------------------------------------------------------------------------------
@@ -441,16 +436,14 @@ def _c_function(head: str, arguments: Sequence[str], body: Iterable[str]) -> lis
     return ['', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
 
 
-def as_c(
-    equations: Equations, cse: bool = True, parts: Parts | None = None, name: str = 'links'
-) -> tuple[str, str]:
+def as_c(equations: Equations, cse: bool = True, name: str = 'links') -> tuple[str, str]:
     """Return header ``name.h`` and source of C99; ``name`` begins all names, matrices by rows."""
     if not re.fullmatch(r'[A-Za-z][A-Za-z0-9_]*', name):
         raise InputError(
             f'name = {name!r}, allowed: letters, digits and _, a letter first; it begins the'
             ' names of functions in C'
         )
-    parts = parts or parts_of(equations, cse)
+    parts = parts_of(equations, cse)
     model = equations.model
     n, size, parameters = model.count, len(equations.coordinates), model.parameters
     big, guard = name.upper(), f'{name.upper()}_H'
@@ -505,9 +498,9 @@ def as_c(
     return '\n'.join(header), '\n'.join([*source, ''])
 
 
-def as_single_c(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
+def as_single_c(equations: Equations, cse: bool = True) -> str:
     """Return header and source of :func:`as_c` as one text."""
-    header, source = as_c(equations, cse, parts)
+    header, source = as_c(equations, cse)
     return header + source.partition('\n')[2]
 
 

@@ -198,22 +198,22 @@ def _generate(options: argparse.Namespace) -> None:
     derived = time.perf_counter()
     _tell(f'writing {options.format}')
     cse = options.cse == 'on'
-    parts = code.parts_of(equations, cse)
-    writers: dict[str, Callable[[], str]] = {
-        'latex': lambda: latex.as_latex(equations, cse),
-        'markdown': lambda: latex.as_markdown(equations, cse),
-        'python': lambda: code.as_python(equations, cse, parts),
-        'numba': lambda: code.as_numba(equations, cse, parts),
-        'c': lambda: code.as_single_c(equations, cse, parts),
-        'casadi': lambda: code.as_casadi(equations, cse, parts),
-        'json': lambda: code.as_json(equations, cse),
+    writers: dict[str, Callable[[Any, bool], str]] = {
+        'latex': latex.as_latex,
+        'markdown': latex.as_markdown,
+        'python': code.as_python,
+        'numba': code.as_numba,
+        'c': code.as_single_c,
+        'casadi': code.as_casadi,
+        'json': code.as_json,
+        'fmu': lambda *_: '',
     }
     header = _header_of(options)
     if header is not None:
-        declarations, text = code.as_c(equations, cse, parts, header.stem)
+        declarations, text = code.as_c(equations, cse, header.stem)
     else:
-        text = '' if options.format == 'fmu' else writers[options.format]()
-    shared = parts.equations.operations
+        text = writers[options.format](equations, cse)
+    shared = code.parts_of(equations, cse).equations.operations
     _tell('')
     if options.out is None:
         print(text, end='')
@@ -294,15 +294,14 @@ def _growth(options: argparse.Namespace) -> None:
         started = time.process_time()
         equations = derive(symbolic_model(count))
         derived = time.process_time()
-        parts = code.parts_of(equations)
-        code.as_c(equations, parts=parts)
+        code.as_c(equations)
         rows.append(
             {
                 'links': count,
                 'derived': derived - started,
                 'written': time.process_time() - derived,
                 'written_out': code.operations(code.entries(equations), equations.definitions),
-                'operations': parts.equations.operations,
+                'operations': code.parts_of(equations, True).equations.operations,
             }
         )
     _tell('')

@@ -41,7 +41,7 @@ class Definition:
     indices: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Equations:
     """
     Equations of motion as SymPy expressions.
