@@ -20,7 +20,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
 from longreach_tools.bag import BagWriter, bag_typestore, open_bag, read_bag, recover
 from longreach_tools.bag._mcap import IntactMcap, fault_at_end
-from longreach_tools.bag._play import PlayOptions, _Player, play, timeline
+from longreach_tools.bag._play import PlayOptions, _Player, timeline
 from longreach_tools.bag._report import inspect_bag
 from longreach_tools.bag._topics import (
     MachineTypes,
@@ -676,24 +676,6 @@ def test_a_full_disk_is_reported_and_the_rest_can_be_recovered(tmp_path, size):
     assert recover(tmp_path / 'bag', tmp_path / 'new') > 200
     found = positions(tmp_path / 'new')
     assert found == [float(k) for k in range(len(found))]
-
-
-@pytest.mark.parametrize(
-    ('package', 'error'),
-    [('rclpy', 'need ROS 2, which was not found'), ('rosbags.rosbag2', 'pip install rosbags')],
-)
-def test_a_missing_package_is_named(tmp_path, monkeypatch, package, error):
-    bag = make_bag(tmp_path / 'bag', 3)
-    import_module = importlib.import_module
-
-    def without(name):
-        if name == package:
-            raise ModuleNotFoundError(f'No module named {name!r}')
-        return import_module(name)
-
-    monkeypatch.setattr(importlib, 'import_module', without)
-    with pytest.raises(InputError, match=error):
-        play(bag, PlayOptions(), lambda: True, print)
 
 
 def test_definitions_in_idl_are_read(tmp_path):

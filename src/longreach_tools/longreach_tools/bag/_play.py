@@ -25,7 +25,6 @@ from ._topics import (
     Message,
     definition_in,
     message_class,
-    need,
     publisher_profile,
     quiet_node,
 )
@@ -120,7 +119,6 @@ def play(
     say: Callable[[str], None],
 ) -> int:
     """Play a recording and return the number of messages published, clock ticks included."""
-    need('rclpy')
     with open_bag(path) as bag:
         if bag.problem:
             say(f'{path}: {bag.problem}; {bag.message_count} messages recovered')

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ._stamps import HeaderClock
 from ._subscriptions import RecordedTopic, Subscriptions, Taken
-from ._topics import need, quiet_node
+from ._topics import quiet_node
 from ._writer import BagWriter
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ def record(
     options: RecordOptions, stop: Callable[[], bool], say: Callable[[str], None]
 ) -> RecordSummary:
     """Record until stopped, then read the remaining messages from the queues and close the bag."""
-    need('rclpy')
     with (
         BagWriter(options.output, compress=options.compress) as writer,
         quiet_node(f'longreach_bag_record_{os.getpid()}') as node,

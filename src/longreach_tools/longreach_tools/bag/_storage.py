@@ -19,7 +19,7 @@ from typing import Any, Self
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import load_yaml
 
-from ._topics import Message, Topic, absolute_name, need
+from ._topics import Message, Topic, absolute_name
 
 _MCAP_MAGIC = b'\x89MCAP0\r\n'
 _SQLITE_MAGIC = b'SQLite format 3\x00'
@@ -124,7 +124,6 @@ def open_bag(path: str | Path, *, check: bool = False) -> Bag:
     InputError
         If it is missing, not a recording of ROS 2, damaged or empty.
     """
-    need('rosbags.rosbag2')
     from ._mcap import fault_at_end
 
     path = Path(path)

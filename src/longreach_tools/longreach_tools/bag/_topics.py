@@ -43,14 +43,6 @@ _LARGE_TYPES = {f'sensor_msgs/msg/{name}' for name in ('Image', 'CompressedImage
 # loss is detected, which can take seconds.
 PLAYER_DEPTH = 10_000
 
-# What a module is for, and how to get it.
-_REMEDIES = {
-    'rosbags.rosbag2': 'bags need the Python package rosbags, which is not installed here; install'
-    ' it: pip install rosbags',
-    'rclpy': 'recording and playing need ROS 2, which was not found; source it, or the workspace,'
-    ' in this shell',
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Topic:
@@ -68,18 +60,9 @@ class Topic:
         return is_shared(self.typename, len(self.qos))
 
 
-def need(module: str) -> None:
-    """Raise InputError with instructions if ``rosbags.rosbag2`` or ``rclpy`` is missing."""
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise InputError(f'{_REMEDIES[module]} ({error})') from error
-
-
 @contextlib.contextmanager
 def quiet_node(name: str) -> Iterator[Any]:
     """Yield a node that publishes nothing of its own; the caller's signal handlers stay."""
-    need('rclpy')
     import rclpy
     from rclpy.context import Context
     from rclpy.signals import SignalHandlerOptions
@@ -125,7 +108,6 @@ class MachineTypes:
     """Message types known on this machine: those of ROS 2 Jazzy, others loaded on demand."""
 
     def __init__(self) -> None:
-        need('rosbags.rosbag2')
         from rosbags.typesys import Stores
 
         self.store = _new_store(Stores.ROS2_JAZZY)

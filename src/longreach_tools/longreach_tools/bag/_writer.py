@@ -13,7 +13,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 
 from ._reading import store_of
 from ._storage import open_bag
-from ._topics import definition_in, need
+from ._topics import definition_in
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
@@ -42,7 +42,6 @@ class BagWriter:
     """
 
     def __init__(self, path: str | Path, *, compress: bool = False) -> None:
-        need('rosbags.rosbag2')
         from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
         from ._mcap import CheckedMcapWriter

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
 from longreach_tools.output import writing
 
 from ._draw import MOST_POINTS
@@ -33,14 +32,9 @@ _WANTED = {'color': '#4d4d4d', 'dash': 'dash'}
 
 def write_page(file: Path, picture: Picture) -> None:
     """Write a figure as one page."""
-    try:
-        from plotly.colors import qualitative
-        from plotly.subplots import make_subplots
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f'{file}: pages need the Python package plotly ({error}); install it: pip install'
-            ' plotly, or give a file that ends in .svg'
-        ) from error
+    from plotly.colors import qualitative
+    from plotly.subplots import make_subplots
+
     panels = picture.rows
     heights = [_PANEL] * len(panels) + [_BAR * (len(picture.strips) + 1)] * bool(picture.strips)
     page = make_subplots(
