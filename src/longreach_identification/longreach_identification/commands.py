@@ -303,8 +303,7 @@ def _signal_patterns(
         return tuple(page.compared)
     from longreach_identification.machine import matches
 
-    names = {signal.name: (signal.name,) for signal in page.signals(start)}
-    known: Mapping[str, tuple[str, ...]] = page.signal_kinds or names
+    known = page.signal_kinds or {one.name: (one.name,) for one in page.signals(start)}
     for kind in kinds:
         if kind not in known:
             raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')

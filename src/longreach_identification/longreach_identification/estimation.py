@@ -255,7 +255,6 @@ def estimate(
     those of ``searching``. LongreachError without a prediction at the start.
     """
     with search.searching(problem, **workers) as fit:
-        status = search.INTERRUPTED
         try:
             x = fit.best
             fit.first_levels(x)

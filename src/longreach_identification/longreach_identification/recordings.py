@@ -220,12 +220,9 @@ def _topics(bag: str | Path, known: set[str], wanted: str | None) -> dict[str, s
     found: dict[str, list[str]] = {}
     for name in full:
         # The longest: /a/sensors/strain is sensors/strain in /a, not strain in /a/sensors.
-        matches = [topic for topic in known if name.endswith('/' + topic)]
-        if not matches:
-            continue
-        topic = max(matches, key=len)
+        topic = max((one for one in known if name.endswith('/' + one)), key=len, default='')
         namespace = name.removesuffix('/' + topic)
-        if wanted is None or namespace.strip('/') == wanted.strip('/'):
+        if topic and (wanted is None or namespace.strip('/') == wanted.strip('/')):
             found.setdefault(topic, []).append(name)
     for topic, names in found.items():
         if len(names) > 1:

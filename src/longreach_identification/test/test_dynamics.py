@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from longreach_identification.machine import (
     MeasuredSignal,
     Recording,
     Signal,
+    SpoolRun,
 )
 from longreach_identification.recordings import signal
 from longreach_identification.search import INTERRUPTED
@@ -27,18 +28,11 @@ TIMES = np.arange(-1.0, 20.0, 0.02)
 MOVED = TIMES.clip(0.0)  # since it begins to move
 
 
-class Experiment(NamedTuple):
-    """Oscillates from ``start`` on."""
-
-    name: str
-    start: float
-    end: float
-
-
 class Oscillator(Identifiable):
     """A machine with one parameter, an angular frequency [rad/s], which is the machine itself."""
 
     name = 'oscillator'
+    speed = 1.0
 
     def load(self, file: str | None) -> float:
         return 3.0
@@ -55,25 +49,22 @@ class Oscillator(Identifiable):
     def signals(self, machine: float) -> tuple[MeasuredSignal, ...]:
         return (MeasuredSignal('motion', '1', ()),)
 
-    def experiment(self, machine: float, recording: Recording) -> Experiment:
-        return Experiment(recording.name, 0.0, float(recording.signals['motion'].times[-1]))
+    def experiment(self, machine: float, recording: Recording) -> SpoolRun:
+        return SpoolRun(recording.name, 0.0, float(recording.signals['motion'].times[-1]))
 
     def predict(
-        self, machine: float, experiment: Experiment, times: Mapping[str, np.ndarray]
+        self, machine: float, experiment: SpoolRun, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        moved = {name: np.sin(machine * at.clip(0.0)) for name, at in times.items()}
+        moved = {name: np.sin(self.speed * machine * at.clip(0.0)) for name, at in times.items()}
         return {name: 0.5 * v if name == 'strain_2' else v for name, v in moved.items()}
 
 
 class Fast(Oscillator):
-    def predict(
-        self, machine: float, experiment: Experiment, times: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        return super().predict(5.0 * machine, experiment, times)
+    speed = 5.0
 
 
 class Slipping(Oscillator):
-    def doubts(self, machine: float, experiment: Experiment) -> str:
+    def doubts(self, machine: float, experiment: SpoolRun) -> str:
         return 'an actuator slips'
 
 
@@ -204,10 +195,10 @@ def test_a_machine_that_needs_longer_recordings_keeps_its_first_result(
 ) -> None:
     usual = Oscillator.experiment
 
-    def experiment(self: Oscillator, machine: float, recording: Recording) -> Experiment:
+    def experiment(self: Oscillator, machine: float, recording: Recording) -> SpoolRun:
         one = usual(self, machine, recording)
         if one.end < 5.0:
-            raise InputError(f'{one.name} ends after {one.end:.3g} s, allowed: 5 s')
+            raise InputError(f'{one.scenario} ends after {one.end:.3g} s, allowed: 5 s')
         return one
 
     monkeypatch.setattr(Oscillator, 'experiment', experiment)

@@ -92,10 +92,9 @@ class TestLinear:
         return {'y': values['slope'] * TestLinear.times + values['level']}
 
     def solve(self, **settings):
-        rng = np.random.default_rng(3)
-        y = 2.0 * self.times - 1.0 + 0.5 * rng.standard_normal(30)
+        y = 2.0 * self.times - 1.0 + 0.5 * np.random.default_rng(3).standard_normal(30)
         data = Recording('line', {'y': Signal(self.times, y, np.full(30, 0.5))})
-        unknowns = settings.pop('unknowns', (Unknown('slope', 1.0), Unknown('level', 0.0)))
+        unknowns = Unknown('slope', 1.0), Unknown('level', 0.0)
         return y, estimate(Problem(self.line, [data], unknowns, **settings))
 
     def test_solution_and_covariance_are_those_of_linear_regression(self):
@@ -150,11 +149,10 @@ class TestLinear:
             assert edge == pytest.approx(inside)
 
 
-def same_product(_number, values):
-    return {'y': values['one'] * values['other'] * np.linspace(0.0, 1.0, 100)}
-
-
 def test_combination_at_fault_is_in_the_warning():
+    def same_product(_number, values):
+        return {'y': values['one'] * values['other'] * np.linspace(0.0, 1.0, 100)}
+
     y = 6.0 * np.linspace(0.0, 1.0, 100) + white(1, times=np.empty(100))[0]
     data = Recording('product', {'y': Signal(np.arange(100.0), y, np.full(100, 0.05))})
     found = estimate(Problem(same_product, [data], (Unknown('one', 2.0), Unknown('other', 3.0))))
@@ -257,22 +255,16 @@ def test_validation_is_predicted_but_not_fitted():
     assert found.values == pytest.approx(alone.values, rel=1e-6)
 
 
-class OwnAmplitudes(NamedTuple):
-    """Each recording has an amplitude of its own."""
-
-    recordings: tuple[Recording, ...]
-
-    def __call__(self, number, values):
-        own = {**values, 'amplitude': values[f'amplitude_{number}']}
-        return Decay(self.recordings)(number, own)
-
-
 def test_unknown_of_one_recording_costs_runs_of_that_one():
     data = (recording(white(11)), recording(white(12), 'two'))
+
+    def own_amplitudes(number, values):
+        return Decay(data)(number, {**values, 'amplitude': values[f'amplitude_{number}']})
+
     unknowns = [*START[1:], *(Unknown(f'amplitude_{k}', 0.8) for k in range(2))]
-    every = estimate(Problem(OwnAmplitudes(data), data, unknowns))
+    every = estimate(Problem(own_amplitudes, data, unknowns))
     unknowns[2:] = [u._replace(recording=k) for k, u in enumerate(unknowns[2:])]
-    each = estimate(Problem(OwnAmplitudes(data), data, unknowns))
+    each = estimate(Problem(own_amplitudes, data, unknowns))
     assert each.values == pytest.approx(every.values, rel=1e-9)
     assert each.covariance == pytest.approx(every.covariance, rel=1e-6)
     assert each.evaluations < every.evaluations
@@ -388,8 +380,7 @@ def test_autoregression_of_known_process_and_its_covariance():
     coefficients, variance = covariance.autoregression(red(20, rho=0.9, level=1.0)[0])
     assert coefficients[0] == pytest.approx(-0.9, abs=0.08)
     assert variance == pytest.approx(1.0 - 0.81, rel=0.15)
-    rng = np.random.default_rng(21)
-    J = rng.standard_normal((200, 3))
+    J = np.random.default_rng(21).standard_normal((200, 3))
     lag = np.abs(np.subtract.outer(np.arange(200), np.arange(200)))
     dense = J.T @ (0.8**lag) @ J
     assert covariance.coloured_product(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
@@ -426,14 +417,14 @@ def test_a_reading_on_one_level_has_the_error_of_rounding():
     assert found.value('amplitude') == pytest.approx(1.0, abs=0.05)
 
 
-def three_lines(_, values):
-    """Return a model of which two parts are alike, and the third is small."""
-    x = np.linspace(-1.0, 1.0, 60)
-    return {'y': values['a'] * x + values['b'] * (x + 0.5 * x**2) + 1e-3 * values['c'] * x**4}
-
-
 def test_what_is_known_poorly_is_named_rather_than_what_is_alike():
-    shown = three_lines(0, {'a': 1.0, 'b': 1.0, 'c': 1.0})['y']
+    x = np.linspace(-1.0, 1.0, 60)
+
+    def three_lines(_, v):
+        # Two are alike, and the third is small.
+        return {'y': v['a'] * x + v['b'] * (x + 0.5 * x**2) + 1e-3 * v['c'] * x**4}
+
+    shown = three_lines(0, dict.fromkeys('abc', 1.0))['y']
     shown = shown + 1e-3 * np.random.default_rng(1).standard_normal(60)
     data = (Recording('one', {'y': Signal(np.arange(60.0), shown, np.full(60, 1e-3))}),)
     found = estimate(Problem(three_lines, data, [Unknown(name, 1.0) for name in 'abc']))
