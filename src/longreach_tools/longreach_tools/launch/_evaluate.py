@@ -314,7 +314,12 @@ class _Launch:
                 ' quotes'
             )
         if name == 'var':
-            return self._variable(words[0])
+            if words[0] not in self._values:
+                known = ', '.join(sorted(self._values)) or 'none'
+                raise InputError(
+                    f'$(var {words[0]}): {words[0]!r} is not set here; set are: {known}'
+                )
+            return self._values[words[0]]
         if name == 'dirname':
             return str(self._files[-1].parent)
         if name == 'find-pkg-share':
@@ -329,13 +334,6 @@ class _Launch:
             flags = [flag(word) for word in words]
             result = {'not': not flags[0], 'and': all(flags), 'or': any(flags)}[name]
         return str(result).lower()
-
-    def _variable(self, name: str) -> str:
-        """Return the value of an argument or of a let."""
-        if name in self._values:
-            return self._values[name]
-        known = ', '.join(sorted(self._values)) or 'none'
-        raise InputError(f'$(var {name}): {name!r} is not set here; set are: {known}')
 
 
 def _equal(left: str, right: str) -> bool:
