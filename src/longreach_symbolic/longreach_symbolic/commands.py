@@ -192,7 +192,8 @@ def _generate(options: argparse.Namespace) -> None:
         if written_out > _MOST_OPERATIONS:
             raise InputError(
                 f'written out, the equations have {written_out} operations, allowed:'
-                f' {_MOST_OPERATIONS}; take --cse on, or --form reduced'
+                f' {_MOST_OPERATIONS}; take --cse on'
+                + ('' if options.as_printed else ', or --form reduced')
             )
         equations = derive(model, options.form, options.as_printed, abbreviated=())
     derived = time.perf_counter()

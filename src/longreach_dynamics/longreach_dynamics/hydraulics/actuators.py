@@ -296,7 +296,7 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _behind_cushion(opening, way, i, table):  # type: ignore[no-untyped-def]
-    """Return the opening behind its cushion, ``way`` [m] into it, NaN: outside."""
+    """Return the opening of a port whose cushion the piston has entered by ``way`` [m]."""
     # The gap's resistance grows in proportion to its length: CUSHION_AREA at the end.
     if not way > 0.0 or opening == 0.0:
         return opening
