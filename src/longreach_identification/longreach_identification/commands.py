@@ -245,7 +245,7 @@ def _read(
     arguments: argparse.Namespace, page: Identifiable, start: Any
 ) -> tuple[list[Recording], list[Recording]]:
     """Read all recordings."""
-    from longreach_identification.recordings import column_map, read_csv, read_recording
+    from longreach_identification.recordings import column_map, read_csv
 
     signals = page.signals(start)
     columns = column_map(arguments.column, signals)
@@ -260,6 +260,8 @@ def _read(
         at = [(events[path.name], 'release')] if path.name in events else []
         if path.suffix.lower() == '.csv':
             return read_csv(path, signals, columns, events=at, conditions=conditions)
+        from longreach_identification.bag_files import read_recording
+
         return read_recording(path, signals, arguments.namespace, at, conditions)
 
     return [one(path) for path in arguments.static], [one(path) for path in arguments.release]

@@ -14,13 +14,13 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
+from longreach_identification.bag_files import read_recording
 from longreach_identification.machine import MeasuredSignal, Recording
 from longreach_identification.recordings import (
     check_finite,
     check_recordings,
     column_map,
     read_csv,
-    read_recording,
     require,
     signal,
 )
