@@ -213,7 +213,7 @@ def windows(evaluation: Any, kind: str, count: int, tag: bool) -> list[Window]:
 
 def centres(quick: bool) -> list[Row]:
     """Time one marker; the notes have error, share found, false accepts and wrong centres."""
-    count, without, bounds, rounds = (60, 30, 20, 3) if quick else (300, 150, 100, 7)
+    count, without, bounds, rounds = (20, 10, 5, 3) if quick else (300, 150, 100, 7)
     evaluation = load_evaluation()
     seen = {tag: windows(evaluation, 'base', count, tag) for tag in (False, True)}
     empty = windows(evaluation, 'empty', without, False)

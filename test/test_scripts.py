@@ -193,7 +193,7 @@ def test_bench_prints_ratios_and_errors(sections):
 def test_bench_finds_markers_and_tags(sections):
     for name in ('longreach', 'AprilTag'):
         (row, *_) = [line for line in sections['j'] if line.startswith(name)]
-        assert 'not installed' in row or 'found 100 %, wrong 0 of 60' in row
+        assert 'not installed' in row or 'found 100 %, wrong 0 of 20' in row
 
 
 @pytest.mark.slow
