@@ -49,8 +49,7 @@ WIDE = Camera(
 
 def poses(camera, count, rng, tilt=40.0, fill=1.0, scale=(0.35, 0.75)):
     """Board poses in front of a camera, its middle spread over a share of the image."""
-    found = []
-    middle = BOARD.points.mean(axis=0)
+    found, middle = [], BOARD.points.mean(axis=0)
     while len(found) < count:
         at = 0.5 * np.array(SIZE) + fill * 0.42 * (2.0 * rng.random(2) - 1.0) * SIZE
         ray = np.append(camera.undistort(at), 1.0)
@@ -99,11 +98,10 @@ def test_perfect_corners_give_the_camera_back(model):
 @pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
 def test_stated_deviations_are_those_of_repetitions(model):
     truth = CAMERAS[model]
-    true = numbers(truth)
     squared = []
     for seed in range(12):
         found = calibrate(views_of(truth, 12, 0.1, seed), BOARD, SIZE, model)
-        error = numbers(found.camera) - true
+        error = numbers(found.camera) - numbers(truth)
         squared.append(error @ np.linalg.solve(found.covariance, error) / len(error))
         assert list(found.deviations)[:4] == ['fx', 'fy', 'cx', 'cy']
     # The mean of some hundred squared normal numbers.

@@ -55,8 +55,8 @@ def expected(times):
 
 class Listener:
     def __init__(self, b, name):
-        self.images: list[Image] = b.listen(Image, f'{name}/image_raw', qos.IMAGES)
-        self.infos: list[CameraInfo] = b.listen(CameraInfo, f'{name}/camera_info')
+        self.images = b.listen(Image, f'{name}/image_raw', qos.IMAGES)
+        self.infos = b.listen(CameraInfo, f'{name}/camera_info')
 
     def stamps(self):
         return [nanoseconds_of(image.header.stamp) for image in self.images]

@@ -1,8 +1,5 @@
 """Tracks as messages, of ROS and of the types of a bag."""
 
-from collections.abc import Callable
-from typing import Any
-
 import cv2
 import numpy as np
 import pytest
@@ -17,7 +14,6 @@ from longreach_tools.bag import bag_typestore
 from longreach_vision.io.messages import Messages
 from longreach_vision.ros.conversions import ros_type
 
-Types = Callable[[str], Any]
 STAMP = 12_000_000_345
 
 

@@ -1,15 +1,11 @@
-"""
-The tracker as a node: what it publishes is what the library finds, and bad input does not end it.
-"""
+"""The tracker as a node publishes what the library finds, and bad input does not end it."""
 
 import array
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
 from contextlib import ExitStack
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -23,15 +19,14 @@ from longreach_msgs.msg import (
     MarkerObservations,
     MarkerPositions,
 )
-from longreach_msgs.srv import InitializeMarker
-from node_scene import CAMERA, NAMES, SIDES, motion, rig, words
+from node_scene import CAMERA, NAMES, SIDES, motion, rig
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
-from rig_files import write_rig
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import Image
 from small_path import with_camera
 from std_msgs.msg import Header
 from test_bag_files import packed_message, truth_message
+from tracker_scene import NANOSECONDS, PERIOD, Tracker, by_library, shots, stamped_late, with_rig
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -43,149 +38,15 @@ from longreach_markers.rig import (
     MountedCamera,
     Rig,
     TrackingParameters,
-    load_rig,
 )
-from longreach_markers.tracking.follower import Follower
-from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_node import diagnostics, qos
 from longreach_node.frames import Transforms
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
-from longreach_vision.io.messages import Messages
-from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.simulated_node import SimulatedNode
 from longreach_vision.ros.tracker_node import TrackerNode
 from longreach_vision.ros.tracker_publishers import _Drawing
-from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import simulators_of
-
-LOOK = CameraLook(clutter=0, blur=0.8)
-PERIOD, NANOSECONDS = 66_666_667, 1_000_000_000  # [ns]
-
-
-class Shot(NamedTuple):
-    camera: str
-    stamp: int  # [ns]
-    image: np.ndarray
-
-    def message(self):
-        frame = f'{self.camera}_camera_optical'
-        return conversions.array_to_image(self.image, 'mono8', stamp_of(self.stamp), frame)
-
-
-def shots(count, skew=0, first=0, sides=SIDES, own=None, motion=motion):
-    """Return images in the order of time; the right camera's are late by ``skew`` [ns]."""
-    simulators, taken = simulators_of(own or rig(), LOOK), []
-    for side in sides:
-        for k in range(first, first + count):
-            stamp = k * PERIOD + (skew if side == 'right' else 0)
-            rng = np.random.default_rng([k, side == 'right'])
-            picture = simulators[side].image(*motion(stamp * 1e-9), stamp * 1e-9, rng)
-            taken.append(Shot(side, stamp, picture.copy()))
-    return sorted(taken, key=lambda shot: shot.stamp)
-
-
-def stamped_late(taken):
-    return [
-        shot._replace(stamp=shot.stamp + 15_000_000) if shot.camera == 'right' else shot
-        for shot in taken
-    ]
-
-
-def by_library(taken, tmp_path):
-    write_rig(rig(), tmp_path / 'library.yaml')
-    # A file rounds the poses.
-    own = load_rig(tmp_path / 'library.yaml')
-    follower, make = Follower(own), Messages(conversions.ros_type)
-    pairs = ImagePairs(tuple(own.cameras), own.tracking.gap, 0.5)
-    sets = [ready for shot in taken for ready in pairs.add(*shot)] + pairs.flush()
-    observed, estimated = [], []
-    for ready in sets:
-        frame = follower.update(ready)
-        for side, found in frame.observations.items():
-            at = ready.stamps[side], f'{side}_camera_optical'
-            observed.append(make.observations(found, side, *at))
-        if not ready.late:
-            estimated.append(make.estimates(frame, ready.stamp, 'world'))
-    return observed, estimated
-
-
-class Tracker:
-    """The node, a driver in the cameras' place, and what the node publishes."""
-
-    def __init__(self, b, capture, sides=SIDES, compressed=False):
-        self.bench = b
-        self.observations = b.listen(MarkerObservations, 'observations')
-        self.markers = b.listen(MarkerEstimates, 'markers')
-        self.reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
-        self._capture, self._log = capture, ''
-        self.node = b.add(TrackerNode)
-        kind, topic = (CompressedImage, '/compressed') if compressed else (Image, '')
-        self._cameras = {
-            side: b.publisher(kind, f'{side}/image_raw{topic}', qos.IMAGES) for side in sides
-        }
-
-    def send(self, taken):
-        for shot in taken:
-            self.send_message(shot.camera, shot.message())
-
-    def send_message(self, side, message):
-        camera, intake = self._cameras[side], self.node._tracker.intake
-        before = intake.heard
-        camera.publish(message)
-        # More than what waits in a queue would get lost.
-        if camera.get_subscription_count():
-            self.bench.until(lambda: intake.heard != before, 'image')
-
-    def heard(self, count):
-        self.bench.until(lambda: len(self.markers) >= count, f'estimates of {count} pairs')
-
-    def says(self, *texts):
-        def found():
-            self._log += self._capture.readouterr().err
-            return [line for line in self._log.splitlines() if all(text in line for text in texts)]
-
-        self.bench.until(found, f'line with {texts} in the log')
-        return found()[-1]
-
-    def reported(self, **values):
-        """Wait for a status with these values, names with _ for blanks, and return it."""
-        wanted = {(name, str(value)) for name, value in values.items()}
-        return self._status(
-            lambda one: wanted <= {(v.key.replace(' ', '_'), v.value) for v in one.values}, values
-        )
-
-    def warns(self, text, level=diagnostics.WARN):
-        return self._status(lambda one: one.level == level and text in one.message, text)
-
-    def _status(self, condition, what):
-        def found():
-            return [one.status[0] for one in self.reports if condition(one.status[0])]
-
-        self.bench.until(found, f'report with {what}')
-        return found()[-1]
-
-    def are_at(self, messages, bound):
-        for message in messages:
-            places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
-            for one, place in zip(message.estimates, places, strict=True):
-                assert one.status == 0
-                found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
-                assert np.abs(np.array(found) - place).max() < bound
-
-    def initialize(self, camera, name, *place):
-        u, v, radius = place
-        request = InitializeMarker.Request(camera=camera, name=name, u=u, v=v, radius=radius)
-        return self.bench.call(InitializeMarker, 'tracker/initialize', request)
-
-
-Start = Callable[..., Tracker]
-
-
-def with_rig(tmp_path, node='', own=None, **more):
-    write_rig(own or rig(), tmp_path / 'rig.yaml')
-    return words(node, **{'rig': tmp_path / 'rig.yaml', **more})
 
 
 @pytest.fixture

@@ -11,12 +11,7 @@ from longreach_markers.marker.edges import EdgePoints
 from longreach_markers.marker.ellipses import Hypothesis, outlines_beside
 from longreach_markers.marker.fit import Fit
 from longreach_markers.marker.limits import DetectionLimits
-from longreach_markers.marker.measurement import (
-    Measurement,
-    eigenvalues,
-    measure,
-    normal_doubt,
-)
+from longreach_markers.marker.measurement import Measurement, eigenvalues, measure, normal_doubt
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.marker.pixel_parameters import (
     BAND,

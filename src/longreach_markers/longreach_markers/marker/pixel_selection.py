@@ -17,20 +17,9 @@ from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_markers.camera.model import undistort_point
-from longreach_markers.marker.pixel_parameters import (
-    BLUR,
-    CENTER,
-    RHO,
-    SHAPE,
-)
+from longreach_markers.marker.pixel_parameters import BLUR, CENTER, RHO, SHAPE
 from longreach_markers.marker.products import BLOCK, add_products
-from longreach_markers.marker.symmetric import (
-    SECTORS,
-    inverse,
-    largest,
-    root_of_square,
-    sector_of,
-)
+from longreach_markers.marker.symmetric import SECTORS, inverse, largest, root_of_square, sector_of
 
 # Cubic polynomial of light: 1, x, y, x^2, xy, y^2, x^3, x^2 y, x y^2, y^3.
 LIGHT_TERMS = 10

@@ -14,10 +14,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
-from longreach_markers.marker.pixel_parameters import (
-    RHO,
-    SHAPE,
-)
+from longreach_markers.marker.pixel_parameters import RHO, SHAPE
 from longreach_markers.marker.symmetric import SECTORS
 
 # Largest difference of rows and columns of correlated pixels; at _FAR and beyond, noise is

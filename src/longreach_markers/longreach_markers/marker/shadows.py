@@ -13,12 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from longreach_markers.marker.pixel_parameters import (
-    CENTER,
-    RHO,
-    SHADOW_SIZE,
-    SHAPE,
-)
+from longreach_markers.marker.pixel_parameters import CENTER, RHO, SHADOW_SIZE, SHAPE
 from longreach_markers.marker.symmetric import SECTORS, inverse, largest, times
 
 # Directions of lines over half a turn, and distances from the centre, as a share of the largest.
