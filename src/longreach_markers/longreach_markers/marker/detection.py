@@ -198,7 +198,7 @@ class Search:
         known = np.array([one for one, _ in self._shared]).reshape(-1, _ALIKE.size)
         alike = np.flatnonzero((np.abs(known - given) <= _ALIKE).all(axis=1))
         if alike.size:
-            return self._shared[alike[0]][1]
+            return self._shared[int(alike[0])][1]
         if self._is_wide:
             size = hypothesis.longest
             place = np.array([hypothesis.u, hypothesis.v])
