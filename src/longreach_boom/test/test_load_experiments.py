@@ -222,11 +222,14 @@ def test_intervals_hold_the_planted_values(boom):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_heavy_release_with_slipping_pistons_tells_joint_damping_and_friction(boom):
+def test_heavy_release_with_slipping_pistons_is_identified(boom):
+    """With jumps of the prediction: the goals, and intervals that consider the jumps."""
     values = BOOM.values(boom)
     shares = {
         'youngs_modulus': 0.97,
+        'beam_damping_scale': 1.3,
         'joint_damping_scale': 0.7,
+        'bulk_modulus': 0.9,
         'coulomb_friction_1': 0.85,
         'coulomb_friction_2': 1.15,
         'coulomb_friction_3': 0.9,
@@ -237,44 +240,16 @@ def test_heavy_release_with_slipping_pistons_tells_joint_damping_and_friction(bo
         'static_friction_4': 0.95,
     }
     planted = {name: share * values[name] for name, share in shares.items()}
-    true, scenario = BOOM.with_values(boom, planted), release(90.0, 1.6, time=1.0)
+    true, scenario = BOOM.with_values(boom, planted), release(90.0, 2.0, time=1.0)
     truth = truth_of(simulate(true, scenario), scenario, 'heavy')
     recording = measured(truth, load_sensors('typical'), CAMERAS, seed=3)
     found = identify(BOOM, boom, [recording], list(planted), progress=False)
-    assert found.experiment.end == pytest.approx(2.6, abs=0.1)
-    allowed = {'youngs_modulus': 0.01, 'joint_damping_scale': 0.25}
+    assert found.experiment.end == pytest.approx(3.0, abs=0.1)
+    estimate, allowed = found.estimate, {'youngs_modulus': 0.01, 'joint_damping_scale': 0.25}
     for name, value in planted.items():
-        error = abs(found.estimate.value(name) / value - 1.0)
-        assert error < allowed.get(name, 0.1), name
-    assert any('slip: whether a piston slips' in text for text in found.estimate.warnings)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_heavy_release_with_slipping_pistons_is_identified(boom):
-    """With jumps of the prediction: the goals, and intervals that consider the jumps."""
-    planted = {
-        'youngs_modulus': 1.93e11,
-        'beam_damping_scale': 1.3,
-        'joint_damping_scale': 0.8,
-        'bulk_modulus': 1.25e9,
-    }
-    true, scenario = BOOM.with_values(boom, planted), release(90.0, 4.0, time=1.0)
-    truth = truth_of(simulate(true, scenario), scenario, 'heavy')
-    recording = measured(truth, load_sensors('typical'), CAMERAS, seed=3)
-    found = identify(
-        BOOM, boom, [recording], ['youngs_modulus', 'damping', 'oil'],
-        Settings(
-            signals=['strain_*', 'inclination_tip_*', 'p_*', 'piston_*'], horizons=(2.5,),
-            iterations=12,
-        ),
-        processes=1, progress=False,
-    )  # fmt: skip
-    estimate = found.estimate
-    for name, value in planted.items():
-        error = estimate.standard_errors[estimate.names.index(name)]
-        assert abs(estimate.value(name) - value) < 4.0 * error, name
-    assert estimate.value('youngs_modulus') == pytest.approx(1.93e11, rel=0.01)
+        error = abs(estimate.value(name) - value)
+        assert error < allowed.get(name, 0.1) * value, name
+        assert error < 4.0 * estimate.standard_errors[estimate.names.index(name)], name
     ratio = first_mode(true, BOOM.experiment(true, recording))[1]
     assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
     assert any('slip: whether a piston slips' in text for text in estimate.warnings)
