@@ -39,6 +39,8 @@ _FOLLOWS = 0.95
 # Warned about: standard error of a mean over the range of the means. Noise and vibrations have at
 # most 0.01 in usual recordings, a clock that is late by most of a rest has more.
 _MOVES = 0.03
+# Least noise of a quantity, relative to its largest mean.
+_MOST_EXACT = 1e-5
 # Name of the payload among conditions.
 THE_PAYLOAD = 'the payload'
 # Standard deviation of the drift of a gauge: 2 um/m in 10 minutes [1/s].
@@ -265,10 +267,14 @@ def identify_statics(
     ]
     first = _first_alike(statics, poses)
     alike = [first[index == number] for number in range(len(recordings))]
-    # Of few poses the scatter can be smaller than what the means allow.
+    # Of few poses the scatter can be smaller than what the means allow, down to nothing where a
+    # simulation has no noise: the noise levels would fall, and the estimate move, in each round.
     floors = {
-        name: float(
-            np.median([p.measured[name].standard_error for p in poses if name in p.measured])
+        name: max(
+            float(
+                np.median([p.measured[name].standard_error for p in poses if name in p.measured])
+            ),
+            _MOST_EXACT * float(np.nanmax(np.abs(values[name]))),
         )
         for name in values
     }
