@@ -295,6 +295,18 @@ def test_gauges_that_are_not_what_they_seem(small, poses, first, second, sign, t
     ]
 
 
+def test_a_gauge_in_another_unit_is_named(small, poses):
+    def wrong(pose):
+        strain = pose.measured['strain_1']
+        return pose._replace(
+            measured={**pose.measured, 'strain_1': strain._replace(value=10.0 * strain.value)}
+        )
+
+    warnings = identified(small, [wrong(pose) for pose in poses]).warnings
+    (said,) = (text for text in warnings if 'in the start file' in text)
+    assert said.startswith('gauge_sensitivity_1 is')
+
+
 @pytest.mark.parametrize('times', [1, 2])
 def test_residuals_of_few_poses_seldom_depend_by_chance(small, poses, times):
     random, page, told = np.random.default_rng(1), BOOM.statics(), []

@@ -39,6 +39,8 @@ _FOLLOWS = 0.95
 # Warned about: standard error of a mean over the range of the means. Noise and vibrations have at
 # most 0.01 in usual recordings, a clock that is late by most of a rest has more.
 _MOVES = 0.03
+# Warned about: a gauge's sensitivity over that of the start file.
+_OTHER_UNIT = 5.0
 # Least noise of a quantity, relative to its largest mean.
 _MOST_EXACT = 1e-5
 # Name of the payload among conditions.
@@ -307,6 +309,16 @@ def identify_statics(
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
     warnings += _check_shapes(values, index, shapes)
+    for name in wanted:
+        value, usual = found.value(name), start[name]
+        if (
+            name.startswith(_SENSITIVITY)
+            and not usual < _OTHER_UNIT * value < _OTHER_UNIT**2 * usual
+        ):
+            warnings.append(
+                f'{name} is {value:.3g}, in the start file {usual:.3g}: is the unit or the sign of'
+                ' its gauge wrong?'
+            )
     warnings += [*found.warnings, *_check_residuals(statics, poses, residuals, since)]
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
     estimated = tuple(name for name in found.names if name in start)
