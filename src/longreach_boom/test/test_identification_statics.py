@@ -334,6 +334,14 @@ def test_poses_from_two_kinds_of_sensors(small, poses):
     ]
     alike = at_rest._first_alike(page, [*few, *inclined, *loaded])
     assert alike.tolist() == [*range(16), *range(8)]
+    # A piston that does not move shows noise.
+    still = [
+        pose._replace(setting=pose.setting._replace(positions=(p, 0.3 + 1e-4 * (k % 3))))
+        for k, pose in enumerate(few * 2)
+        for p in pose.setting.positions[:1]
+    ]
+    again = at_rest._first_alike(page, still).tolist()
+    assert again == at_rest._first_alike(page, still[:8]).tolist() * 2
     rest = np.random.default_rng(1).standard_normal(16)
     rest[8:] = [pose.setting.positions[0] for pose in few]
     told = at_rest._check_residuals(page, [*few, *inclined], {'force_1': rest}, np.zeros(16))

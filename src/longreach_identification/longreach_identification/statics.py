@@ -27,9 +27,9 @@ from longreach_identification.stillness import Mean, Motion, StillStretch, find_
 _STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1
 # Fewest poses that determine a friction and a mass.
 _FEWEST_POSES = 3
-# Fewest rows of a test of residuals; fewest values of a condition that are tested by their means,
-# and what is the same value, relative to their range.
-_FEWEST_ROWS, _FEWEST_VALUES, _SAME = 8, 4, 0.01
+# Fewest rows of a test of residuals; difference of positions in equal poses, over the largest
+# range.
+_FEWEST_ROWS, _SAME = 8, 0.01
 # Warned about: residual of a pose over the scatter of all; how far data move what is known before,
 # in standard deviations of such moves, and of what is known; and the chance with which residuals
 # that are noise depend on time, pose or payload.
@@ -309,16 +309,7 @@ def identify_statics(
     warnings += _check_scatter(nuisances, found)
     warnings += _check_priors(known, found)
     warnings += _check_shapes(values, index, shapes)
-    for name in wanted:
-        value, usual = found.value(name), start[name]
-        if (
-            name.startswith(_SENSITIVITY)
-            and not usual < _OTHER_UNIT * value < _OTHER_UNIT**2 * usual
-        ):
-            warnings.append(
-                f'{name} is {value:.3g}, in the start file {usual:.3g}: is the unit or the sign of'
-                ' its gauge wrong?'
-            )
+    warnings += _check_sensitivities(found, start)
     warnings += [*found.warnings, *_check_residuals(statics, poses, residuals, since)]
     # What is known roughly is a parameter as well: its errors are correlated with theirs.
     estimated = tuple(name for name in found.names if name in start)
@@ -354,14 +345,20 @@ def _values(poses: Sequence[StaticPose]) -> dict[str, np.ndarray]:
 
 def _first_alike(statics: StaticMachine, poses: Sequence[StaticPose]) -> np.ndarray:
     """Return for each pose the first with its positions and directions, whatever the payload."""
-    conditions = [{**statics.conditions(pose), **pose.directions} for pose in poses]
-    names = dict.fromkeys(name for one in conditions for name in one if name != THE_PAYLOAD)
-    shown = np.array([[one.get(name, np.nan) for name in names] for one in conditions])
-    least, most = np.nanmin(shown, axis=0), np.nanmax(shown, axis=0)
-    # Poses from other sensors are others.
-    shown = np.nan_to_num((shown - least) / np.maximum(most - least, 1e-300), nan=-1.0)
-    apart = np.abs(shown[:, None] - shown).max(axis=2)
-    return np.asarray(np.argmax(apart < _SAME, axis=1))
+    positions = [statics.conditions(pose) for pose in poses]
+    for one in positions:
+        del one[THE_PAYLOAD]
+    names = {name for one in positions for name in one}
+    # By the largest range: what does not move has noise only.
+    near = _SAME * max(np.ptp([one[name] for one in positions if name in one]) for name in names)
+
+    def alike(j: int, k: int) -> bool:
+        one, other = positions[j], positions[k]
+        # Those from other sensors are others.
+        same = one.keys() == other.keys() and poses[j].directions == poses[k].directions
+        return same and all(abs(one[name] - other[name]) <= near for name in one)
+
+    return np.array([next(j for j in range(k + 1) if alike(j, k)) for k in range(len(poses))])
 
 
 def _check_directions(
@@ -428,6 +425,7 @@ def _check_residuals(
     conditions = [statics.conditions(pose) for pose in poses]
     whats = dict.fromkeys(what for one in conditions for what in one)
     given = {what: np.array([one.get(what, np.nan) for one in conditions]) for what in whats}
+    first = _first_alike(statics, poses)
     tests = len(residuals) * (1 + len(given))
     for name, rest in residuals.items():
         use = np.isfinite(rest)
@@ -444,14 +442,14 @@ def _check_residuals(
                 f' {", ".join(far)}; look at what happened there, or leave that part out'
             )
         for what, values in {'the time': times, **given}.items():
-            x, y = (v[use & np.isfinite(values)] for v in (values, rest))
+            use = np.isfinite(rest) & np.isfinite(values)
+            x, y = values[use], rest[use]
+            if what != THE_PAYLOAD:
+                # What friction leaves in a pose is alike each time, with and without a load.
+                _, pose, count = np.unique(first[use], return_inverse=True, return_counts=True)
+                x, y = (np.bincount(pose, v) / count for v in (x, y))
             if len(x) < _FEWEST_ROWS or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
                 continue
-            order = np.argsort(x)
-            group = np.cumsum(np.diff(x[order], prepend=x[order[0]]) > _SAME * np.ptp(x))
-            if group[-1] + 1 >= _FEWEST_VALUES:
-                # What friction leaves in a pose is alike each time, with and without a load.
-                x, y = (np.bincount(group, v[order]) / np.bincount(group) for v in (x, y))
             related, chance = pearsonr(x, y)
             if chance < _CHANCE / tests:
                 warnings.append(
@@ -460,6 +458,17 @@ def _check_residuals(
                     ' standard errors do not hold'
                 )
     return warnings
+
+
+def _check_sensitivities(found: Estimate, start: Mapping[str, float]) -> list[str]:
+    """Return warnings about gauges that may be in another unit."""
+    pairs = {n: (found.value(n), start[n]) for n in found.names if n.startswith(_SENSITIVITY)}
+    return [
+        f'{name} is {value:.3g}, in the start file {usual:.3g}: is the unit or the sign of its'
+        ' gauge wrong?'
+        for name, (value, usual) in pairs.items()
+        if not usual / _OTHER_UNIT < value < usual * _OTHER_UNIT
+    ]
 
 
 def _check_shapes(
