@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Module -> requirement.
 NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
-# One worker more than cores: tests with nodes wait most of their time.
+# One worker more than the two cores of CI: tests with nodes wait most of their time. `-n N` among
+# the arguments replaces it.
 PARALLEL = ['-n', '3', '--dist', 'loadfile', '--durations=20', '--durations-min=1.0']
 # An installed ROS adds these plugins to every pytest on the machine. Longreach does not use them,
 # and with recent versions of pytest they cause an internal error.
