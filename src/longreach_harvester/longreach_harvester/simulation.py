@@ -302,8 +302,9 @@ def with_step_error(machine: Harvester, run: HarvesterRun, sample_time: float) -
     return dataclasses.replace(run, step_error=dict(zip(names, largest.tolist(), strict=True)))
 
 
+@functools.cache
 def warm_up() -> None:
-    """Compile the kernels, or load them from the cache."""
+    """Compile the kernels, or load them from the cache, once in a process."""
     for model in ('full', 'reduced'):
         scenario = resting_scenario().replace(duration=0.01)
         harvester = Harvester(load_harvester(), scenario, model=model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,10 +16,16 @@ from longreach_dynamics.runs import Run
 from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
 from longreach_harvester.model import LOG
-from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.sensors import load_sensors
-from longreach_harvester.simulation import HarvesterRun, columns_of, simulate, with_step_error
+from longreach_harvester.simulation import (
+    HarvesterRun,
+    columns_of,
+    simulate,
+    warm_up,
+    with_step_error,
+)
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 
 
@@ -71,13 +76,6 @@ def machine_of(
         sensors=load_sensors(options.sensors) if options.sensors else None,
         **more,
     )
-
-
-@functools.cache
-def _load_code() -> None:
-    """Compile or load the code of a step, which is not to be counted as time of a run."""
-    machine = Harvester(load_harvester(), resting_scenario())
-    machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
 
 
 class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]):
@@ -134,7 +132,8 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
     ) -> HarvesterRun:
         """Return the run of a scenario."""
         machine = machine_of(parameters, scenario, options, step=options.step)
-        _load_code()
+        # Code that is loaded is not to be counted as time of a run.
+        warm_up()
         run = simulate(machine, options.sample_time)
         return with_step_error(machine, run, options.sample_time) if options.step_error else run
 
