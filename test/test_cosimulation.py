@@ -14,10 +14,10 @@ import pytest
 from fmpy.validation import validate_fmu
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator.motion import RATE
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.spec import EXCAVATOR
+from longreach_machine.machine import BY_SCENARIO
 from longreach_tools import cli
 
 STEP, DURATION = 0.01, 0.5

@@ -16,19 +16,19 @@ from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario as BoomScenario
 from longreach_boom.state import StateParts, closed_valves, piston_positions
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectory_following import (
-    FARTHEST,
-    FollowerState,
-    Order,
-    TrajectoryFollower,
-)
-from longreach_dynamics.trajectory_goals import GOAL, PATH, Goal, Outcome, Tolerances
 from longreach_harvester.control import load_controller
 from longreach_harvester.follower import HarvesterFollower
 from longreach_harvester.follower import Measurement as HarvesterMeasurement
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import load_harvester
 from longreach_harvester.scenario import resting_scenario
+from longreach_machine.trajectory_following import (
+    FARTHEST,
+    FollowerState,
+    Order,
+    TrajectoryFollower,
+)
+from longreach_machine.trajectory_goals import GOAL, PATH, Goal, Outcome, Tolerances
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.guidance import Guidance as LinksGuidance
 from longreach_symbolic.links import load_links

@@ -19,9 +19,9 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, Rule, rule_of
 from longreach_dynamics.resources import share_directory
-from longreach_dynamics.runs import Columns, Derived
 from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
+from longreach_machine.runs import Columns, Derived
 from longreach_markers.rig import rig_file
 from longreach_markers.setup.reference_points import Reference
 from longreach_node.frames import FrameParameters

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.parameters import field_types
-from longreach_dynamics.runs import compare_runs
 from longreach_machine import MACHINE_GROUP
+from longreach_machine.runs import compare_runs
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench, setting

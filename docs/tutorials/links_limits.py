@@ -14,9 +14,9 @@ import osqp
 from scipy import sparse
 from scipy.linalg import solve_discrete_are
 
-from longreach_dynamics.control import Horizon
 from longreach_links.linear import smooth_model
 from longreach_machine import linearize
+from longreach_machine.control import Horizon
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import FlexibleLinks, State

@@ -6,9 +6,9 @@ import numpy as np
 
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_dynamics.control import JointController
 from longreach_dynamics.hydraulics import fastest_pistons
 from longreach_dynamics.linkages import pistons_and_arms
+from longreach_machine.control import JointController
 
 
 def joint_controller(boom: BoomParameters, sample_time: float) -> JointController:

@@ -20,7 +20,7 @@ import numpy as np
 from longreach_boom.kinematics import HOSE_JOINT, TRUCK_JOINTS, swing_angles, swinging_cylinders
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import BeamParameters, BoomParameters, TruckParameters
-from longreach_dynamics.urdf import (
+from longreach_machine.urdf import (
     LIFT,
     Limit,
     add_box,

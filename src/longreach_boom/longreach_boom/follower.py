@@ -16,11 +16,11 @@ from longreach_boom.control import joint_controller, rate_limits
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand
-from longreach_dynamics.control import ControllerState, JointController
-from longreach_dynamics.machine import step_count
-from longreach_dynamics.scenarios import spools_at
-from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_following import TrajectoryFollower
+from longreach_machine.control import ControllerState, JointController
+from longreach_machine.machine import step_count
+from longreach_machine.scenarios import spools_at
+from longreach_machine.trajectories import Reference, Trajectory
+from longreach_machine.trajectory_following import TrajectoryFollower
 
 # Oil pressure for the call that compiles the kernels [Pa].
 _PRESSURE = 1e7

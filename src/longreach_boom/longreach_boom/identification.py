@@ -26,8 +26,8 @@ from longreach_boom.parameters import (
 from longreach_boom.planned_experiments import drawn_poses, poses_at_rest, releases
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+from longreach_machine.runs import Source
 
 # Where markers are tracked: in their plane, as is most accurate where the boom does not sway.
 _VISION, _IN_PLANE = 'markers', 'estimates.in_plane'

@@ -35,9 +35,9 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import STABILITY, counterbalance_rates, port_rates, spool_rates
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
-from longreach_dynamics.runs import PartialRunError
-from longreach_dynamics.scenarios import spools_at
+from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_time
+from longreach_machine.runs import PartialRunError
+from longreach_machine.scenarios import spools_at
 
 STEP = 1e-3  # [s]
 # Instead of a step [s]: use the result of longest_step.
@@ -82,7 +82,7 @@ _FAILURES = {
 @dataclasses.dataclass(frozen=True)
 class Boom:
     """
-    The boom as a :class:`longreach_dynamics.machine.Machine`, with a step [s].
+    The boom as a :class:`longreach_machine.machine.Machine`, with a step [s].
 
     A command is a :class:`BoomCommand`, or BY_SCENARIO: the spools of the scenario's
     ``valve_commands`` at their times. Raises InputError when the scenario does not fit the boom or

@@ -1,7 +1,7 @@
 """
 Recordings of simulated runs: what sensors and cameras would have shown, without ROS.
 
-The truth of a run is computed once, and noise, that of :mod:`longreach_dynamics.sensors` in
+The truth of a run is computed once, and noise, that of :mod:`longreach_machine.sensors` in
 another sequence than the plant node's, is drawn as often as needed.
 """
 
@@ -20,8 +20,8 @@ from longreach_boom.sensors import SensorParameters
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts, truck_of
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.sensors import SensorGroup
 from longreach_identification.machine import Recording, Signal
+from longreach_machine.sensors import SensorGroup
 
 
 class MarkerErrors(NamedTuple):

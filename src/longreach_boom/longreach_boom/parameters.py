@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.beams import BASIS_SETS, Beam
-from longreach_dynamics.control import PistonControllerParameters
 from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.poses import JointedMachine, Pose
 from longreach_dynamics.resources import data_directory
+from longreach_machine.control import PistonControllerParameters
+from longreach_machine.poses import JointedMachine, Pose
 
 # These names are used for links, joints and columns.
 _NAME = re.compile(r'[A-Za-z0-9_.-]{1,60}')

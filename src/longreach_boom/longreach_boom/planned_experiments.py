@@ -17,8 +17,8 @@ from longreach_boom.sensors import load_sensors
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.trajectories import Trajectory, Waypoint
 from longreach_identification.machine import Recording, Signal
+from longreach_machine.trajectories import Trajectory, Waypoint
 
 # Rows of a planned recording [Hz], and kinds of sensors by the start of their signals.
 _RATE = 20.0

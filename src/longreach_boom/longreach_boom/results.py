@@ -20,8 +20,8 @@ from longreach_boom.state import (
     truck_of,
 )
 from longreach_boom.statics import beyond_relief
-from longreach_dynamics.hydraulics import port_columns, port_series
-from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
+from longreach_machine.hydraulic_columns import port_columns, port_series
+from longreach_machine.runs import Column, Columns, Derived, Run, Source, each
 
 _MODES = (
     'of the piston: -2 at the end of its retraction, -1 slides inwards, 0 sticks,'

@@ -18,10 +18,10 @@ from longreach_boom.disturbances import Gust, Pumping, TipForce
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.scenarios import ValveCommand, check_times, check_valve_commands
-from longreach_dynamics.trajectories import Trajectory, Waypoint
+from longreach_machine.machine import check_order
+from longreach_machine.scenarios import ValveCommand, check_times, check_valve_commands
+from longreach_machine.trajectories import Trajectory, Waypoint
 
 # Largest distance between the start of a trajectory and the pose [deg].
 _JUMP_DEG = 0.5

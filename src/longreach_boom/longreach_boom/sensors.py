@@ -3,7 +3,7 @@ The sensors of Henikl et al. (2015), section 4.1, on a simulated boom, and inert
 
 Inclination sensors at both ends of each beam, two pressure sensors and an incremental encoder at
 each cylinder, a strain gauge on each beam; beyond the paper, a gyroscope and an accelerometer at
-the tip of each beam. Their errors are described in :mod:`longreach_dynamics.sensors`.
+the tip of each beam. Their errors are described in :mod:`longreach_machine.sensors`.
 Acceleration has no effect on inclination sensors.
 """
 
@@ -25,7 +25,7 @@ from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
+from longreach_machine.sensors import SensorGroup, SensorKind, TemperatureProfile
 
 KINDS = ('inclination', 'pressure', 'encoder', 'strain', 'gyroscope', 'accelerometer')
 # Tolerance of whole numbers of samples.

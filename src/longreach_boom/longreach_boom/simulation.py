@@ -13,9 +13,9 @@ from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of, piston_positions
 from longreach_boom.strain import strains
-from longreach_dynamics.machine import late_events, sample_counts, step_time
-from longreach_dynamics.runs import record
-from longreach_dynamics.trajectories import Trajectory
+from longreach_machine.machine import late_events, sample_counts, step_time
+from longreach_machine.runs import record
+from longreach_machine.trajectories import Trajectory
 
 
 def simulate(

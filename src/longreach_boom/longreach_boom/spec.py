@@ -18,11 +18,11 @@ from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import following, simulate
 from longreach_boom.state import BoomCommand, BoomState
-from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Run
-from longreach_dynamics.scenarios import first_pose, spools_at
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
+from longreach_machine.machine import check_instant
+from longreach_machine.runs import Run
+from longreach_machine.scenarios import first_pose, spools_at
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from longreach_dynamics.hydraulics.friction import (
     STUCK,
 )
 from longreach_dynamics.linkages import piston_and_arm
-from longreach_dynamics.machine import step_time
+from longreach_machine.machine import step_time
 
 # Far more than in any run; a larger number shows an error in the modes.
 _MOST_CHANGES = 100_000

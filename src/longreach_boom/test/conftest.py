@@ -17,7 +17,7 @@ from longreach_boom.parameters import (
     load_boom,
 )
 from longreach_dynamics.linkages import Linkage
-from longreach_dynamics.poses import Pose
+from longreach_machine.poses import Pose
 
 # Tests import what they share from each other.
 sys.path.insert(0, str(Path(__file__).resolve().parent))

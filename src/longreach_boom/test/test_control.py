@@ -16,8 +16,8 @@ from longreach_boom.state import piston_positions
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import PumpParameters, pressure_rates, spool_positions
 from longreach_dynamics.hydraulics.friction import STUCK
-from longreach_dynamics.scenarios import ValveCommand
-from longreach_dynamics.trajectories import Reference, Trajectory, Waypoint
+from longreach_machine.scenarios import ValveCommand
+from longreach_machine.trajectories import Reference, Trajectory, Waypoint
 
 SITE = (70.0, -50.0, -35.0, -30.0)
 SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'

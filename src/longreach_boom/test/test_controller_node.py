@@ -21,7 +21,7 @@ from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.model import constants_of
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.state import piston_positions
-from longreach_dynamics.control import JointController
+from longreach_machine.control import JointController
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import bench, setting

@@ -13,7 +13,7 @@ from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import Distribution
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState
-from longreach_dynamics.description import parse_description
+from longreach_machine.description import parse_description
 
 
 def tree(boom):

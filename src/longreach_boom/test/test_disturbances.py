@@ -13,8 +13,8 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.scenarios import ValveCommand
 
 PUMPING = Pumping(start=0, end=5, period=2, gap=0.2, speed=1, mass_per_length=9)
 

@@ -11,9 +11,9 @@ from longreach_boom.model import constants_of
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import piston_positions
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.scenarios import ValveCommand
-from longreach_dynamics.trajectories import CubicTrajectory, Trajectory, Waypoint
-from longreach_dynamics.trajectory_following import Order, resumed
+from longreach_machine.scenarios import ValveCommand
+from longreach_machine.trajectories import CubicTrajectory, Trajectory, Waypoint
+from longreach_machine.trajectory_following import Order, resumed
 
 T = 0.005
 SITE = (70.0, -50.0, -35.0, -30.0)

@@ -10,7 +10,7 @@ from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts, flows_of, piston_positions
 from longreach_dynamics.hydraulics import ReliefParameters
-from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine.scenarios import ValveCommand
 
 
 def test_the_simulation_fills_its_chambers_with_these_flows(boom):

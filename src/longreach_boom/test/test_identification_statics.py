@@ -16,12 +16,12 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState, piston_positions
 from longreach_boom.statics import equilibrium, static_row
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.trajectories import Waypoint
 from longreach_identification import statics as at_rest
 from longreach_identification.machine import Recording
 from longreach_identification.recordings import signal
 from longreach_identification.statics import StaticPose, identify_statics, still_poses
 from longreach_identification.stillness import Mean
+from longreach_machine.trajectories import Waypoint
 
 # Scales of masses and gains that nobody knows, and by how much the modulus is wrong.
 MASSES, GAINS, MODULUS = (1.12, 0.87, 1.1, 0.9), (1.15, 0.82, 1.2, 0.9), 1.08

@@ -13,7 +13,7 @@ from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomState
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine.scenarios import ValveCommand
 
 RELEASE = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.5,))
 

@@ -16,8 +16,8 @@ from longreach_boom.state import BoomCommand, BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.friction import AT_HEAD_END, AT_ROD_END, STUCK
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_machine import Signal, linearize
+from longreach_machine.scenarios import ValveCommand
 
 
 def poses(boom, count, seed):

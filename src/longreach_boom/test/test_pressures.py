@@ -14,7 +14,7 @@ import pytest
 from longreach_boom.machine import STEP
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import simulate
-from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine.scenarios import ValveCommand
 
 SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
 BAR = 1e5

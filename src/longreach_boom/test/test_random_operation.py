@@ -9,9 +9,9 @@ from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.state import StateParts, flows_of, piston_positions
 from longreach_boom.statics import beyond_relief
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.hydraulics import port_series
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.testing import random_operation
+from longreach_machine.hydraulic_columns import port_series
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.testing import random_operation
 
 DURATION = 20.0
 HEAVIEST = 150.0  # kg

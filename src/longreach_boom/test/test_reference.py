@@ -11,7 +11,7 @@ from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.hydraulics.friction import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine.scenarios import ValveCommand
 
 
 def release(duration, friction):

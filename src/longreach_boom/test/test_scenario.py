@@ -8,7 +8,7 @@ from longreach_boom.machine import STEP
 from longreach_boom.model import Load
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, load_scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Waypoint
+from longreach_machine.trajectories import Waypoint
 
 RELEASE = """
 duration: 20.0

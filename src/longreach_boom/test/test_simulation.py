@@ -20,9 +20,9 @@ from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
-from longreach_dynamics.machine import BY_SCENARIO, step_time
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
+from longreach_machine.machine import BY_SCENARIO, step_time
+from longreach_machine.scenarios import ValveCommand
 
 CLOSED = BoomCommand((0.0,) * 4)
 BUSY = Scenario(

@@ -31,7 +31,7 @@ from longreach_control.pressure import PressureFeedback
 from longreach_control.shaping import InputShaping
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.sensors import SensorGroup, SensorKind
+from longreach_machine.sensors import SensorGroup, SensorKind
 
 SAMPLE_TIME, DELAY, JITTER = 0.01, 0.05, 0.01  # [s]
 FUNCTIONS, BELIEVED_FUNCTIONS = 3, 2

@@ -20,8 +20,8 @@ from longreach_control.tip import TipControl
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_following import FAR, FARTHEST, FollowerState
+from longreach_machine.trajectories import Reference, Trajectory
+from longreach_machine.trajectory_following import FAR, FARTHEST, FollowerState
 
 # A controller is made anew so far from its posture [rad], at rest for so long [s].
 _MOVED, _STILL = 0.15, 2.0

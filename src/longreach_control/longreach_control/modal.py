@@ -28,7 +28,7 @@ from scipy.linalg import solve_discrete_are
 
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.plant import POSITION, Situation, delayed, regulator
-from longreach_dynamics.control import held_input
+from longreach_machine.control import held_input
 
 # How fast what was asked for is caught up with [1/s].
 _CATCHING = 1.0

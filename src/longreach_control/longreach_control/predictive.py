@@ -16,7 +16,7 @@ from scipy import sparse
 from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation, regulator, relief_settings
-from longreach_dynamics.control import Horizon
+from longreach_machine.control import Horizon
 
 # Cycles between two programs; steps of a horizon. Held for 5 cycles, velocities keep a boom
 # swinging whose pistons stick.

@@ -13,7 +13,7 @@ import numpy as np
 from longreach_control.benchmark import ALONE, DURATION
 from longreach_control.cases import ENDS
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import finite
+from longreach_dynamics.tables import for_json
 
 FILE = 'cases.jsonl'
 # Goal: damping ratio of the first mode, and how much faster than without control it settles.
@@ -59,7 +59,7 @@ def read_cases(directory: Path, head: Mapping[str, Any]) -> list[dict[str, Any]]
 def append(directory: Path, case: Mapping[str, Any]) -> None:
     """Add a case; what is not finite is null."""
     with (directory / FILE).open('a', encoding='utf-8') as stream:
-        stream.write(json.dumps(finite(case)) + '\n')
+        stream.write(json.dumps(for_json(case)) + '\n')
 
 
 def summarize(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -25,10 +25,10 @@ from longreach_boom.model import constants_of
 from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
-from longreach_dynamics.control import low_pass
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.trajectory_following import FARTHEST
+from longreach_machine.control import low_pass
+from longreach_machine.trajectory_following import FARTHEST
 
 # Share of the range in which an end is near, how much nearness weighs, and what rates cost [m^2].
 _NEAR, _WEIGHT, _DAMPING = 0.1, 20.0, 1e-2

@@ -33,8 +33,8 @@ from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
 from longreach_control.results import read_cases, summarize
 from longreach_control.tip import TipControl
-from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
+from longreach_machine.control import held_input
 from longreach_tools import cli
 from longreach_tools.output import locked_directory
 

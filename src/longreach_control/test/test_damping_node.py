@@ -24,9 +24,9 @@ from longreach_control.follower import DampingFollower, TipFollower
 from longreach_control.modal import ModalFeedback
 from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.scenarios import ValveCommand as Spools
-from longreach_dynamics.trajectories import Waypoint
-from longreach_dynamics.trajectory_following import FARTHEST
+from longreach_machine.scenarios import ValveCommand as Spools
+from longreach_machine.trajectories import Waypoint
+from longreach_machine.trajectory_following import FARTHEST
 from longreach_node.cycle_node import CycleNode
 from longreach_node.testing import bench, setting
 

@@ -8,7 +8,7 @@ Frames: ``track`` is the root, x along the track, z up, at the height from which
 from __future__ import annotations
 
 from longreach_crane.parameters import CraneParameters
-from longreach_dynamics.urdf import (
+from longreach_machine.urdf import (
     FORWARD,
     LIFT,
     Limit,

@@ -20,8 +20,8 @@ import numpy as np
 
 from longreach_crane.model import linear_model, swing_frequency
 from longreach_crane.parameters import ControllerParameters, CraneParameters, DesignParameters
-from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
+from longreach_machine.control import held_input
 
 # The crane and the cycle for which C13R prints its matrices: the parameters that enter them.
 _C13R = {

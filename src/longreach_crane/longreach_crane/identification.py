@@ -19,8 +19,6 @@ from longreach_crane.model import ANGLE, CAR_POSITION, swing_frequency
 from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.scenario import InitialState, Scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import closed_loop
-from longreach_dynamics.runs import Source
 from longreach_identification.machine import (
     FreeParameter,
     Identifiable,
@@ -30,6 +28,8 @@ from longreach_identification.machine import (
     longest_jump,
     prolonged,
 )
+from longreach_machine.machine import closed_loop
+from longreach_machine.runs import Source
 
 _FREE = (
     FreeParameter('car_mass', 'masses', 'kg', 1e-2, 1e6, 'm_c'),

@@ -30,8 +30,8 @@ from longreach_crane.model import (
 from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import JointSample
 from longreach_dynamics.stepping import raise_for
+from longreach_machine.machine import JointSample
 
 BRAKES = ('viscous', 'rigid')
 MODELS = ('nonlinear', 'linear')
@@ -54,7 +54,7 @@ class CraneState(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Crane:
     """
-    The crane as a :class:`longreach_dynamics.machine.Machine`.
+    The crane as a :class:`longreach_machine.machine.Machine`.
 
     Parameters
     ----------

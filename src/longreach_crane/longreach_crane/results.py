@@ -10,7 +10,7 @@ import numpy as np
 
 from longreach_crane.model import ANGLE, CAR_POSITION, Constants, load_position
 from longreach_crane.parameters import CraneParameters
-from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
+from longreach_machine.runs import Column, Columns, Derived, Run, Source
 
 _POSITION, _VELOCITY, _EFFORT = (
     partial(Source, 'joint_states', field) for field in ('position', 'velocity', 'effort')

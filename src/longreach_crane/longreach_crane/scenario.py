@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.scenarios import check_times
+from longreach_machine.machine import check_order
+from longreach_machine.scenarios import check_times
 
 
 @dataclasses.dataclass(frozen=True)

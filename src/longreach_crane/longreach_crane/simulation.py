@@ -18,8 +18,8 @@ from longreach_crane.model import CAR_POSITION, CAR_VELOCITY, load_position
 from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.results import CraneRun, Event, columns_of
 from longreach_crane.scenario import Scenario
-from longreach_dynamics.machine import Cycle, check_rows, closed_loop, late_events, step_count
 from longreach_dynamics.stepping import IntegrationError
+from longreach_machine.machine import Cycle, check_rows, closed_loop, late_events, step_count
 
 
 def simulate(

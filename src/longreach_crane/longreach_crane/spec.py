@@ -16,10 +16,10 @@ from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import simulate
-from longreach_dynamics.machine import check_instant
 from longreach_dynamics.parameters import Parameters, choice
-from longreach_dynamics.runs import Columns, Run
 from longreach_machine import Curve, Lane, MachineSpec, Panel, SmoothModel
+from longreach_machine.machine import check_instant
+from longreach_machine.runs import Columns, Run
 
 _AS_IN_FILE = 'as_in_file'
 

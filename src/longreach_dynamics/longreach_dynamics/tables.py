@@ -8,9 +8,9 @@ import itertools
 import math
 import re
 from array import array
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -178,3 +178,14 @@ def _check_time(table: Table, time: str, lines: Sequence[int]) -> None:
             f'{table.file}:{lines[k]}: {time} = {times[k]:.12g}, allowed: above'
             f' {times[k - 1]:.12g} of the row before{near}; sort the rows'
         )
+
+
+def for_json(value: Any) -> Any:
+    """Return data for JSON: arrays as lists, None in place of numbers that JSON does not know."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {name: for_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError, named
-from longreach_dynamics.machine import step_time
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.machine import STEP
 from longreach_excavator.measurements import Measurements, usual_noise
@@ -33,6 +32,7 @@ from longreach_excavator.simulation import simulate
 from longreach_identification.estimation import Estimate, Problem, Unknown, estimate
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.search import INTERRUPTED
+from longreach_machine.machine import step_time
 
 BOUNDS = (1e3, 1e5)  # [Pa]
 # Values of the scan, maximum number with refinement, and smallest ratio of neighbours.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_dynamics.runs import Column, Columns, Derived, Source, each
 from longreach_excavator.linkage import CYLINDERS
+from longreach_machine.runs import Column, Columns, Derived, Source, each
 
 # Joints whose reactions have a magnitude: boom in chassis, arm in boom, bucket in arm.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')

@@ -19,19 +19,6 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from longreach_dynamics.urdf import (
-    LIFT,
-    Limit,
-    add_box,
-    add_cylinder,
-    add_inertial,
-    add_joint,
-    add_link,
-    add_piston,
-    cylinder_strength,
-    document,
-    new_robot,
-)
 from longreach_excavator.kinematics import (
     ARM,
     BOOM,
@@ -46,6 +33,19 @@ from longreach_excavator.kinematics import (
 )
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
 from longreach_excavator.terrain import SHELL
+from longreach_machine.urdf import (
+    LIFT,
+    Limit,
+    add_box,
+    add_cylinder,
+    add_inertial,
+    add_joint,
+    add_link,
+    add_piston,
+    cylinder_strength,
+    document,
+    new_robot,
+)
 
 ROOT_FRAME = 'excavator_base'
 TOOTH_FRAME = 'tooth'

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.runs import Run
 from longreach_excavator.breakout import Breakout, breakout
 from longreach_excavator.cohesion import CohesionFit
 from longreach_excavator.columns import REACTIONS
@@ -22,6 +21,7 @@ from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.step_study import StepCase
 from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load
+from longreach_machine.runs import Run
 from longreach_tools.output import figure, legend
 
 # Parts as lines through their pins.

@@ -13,8 +13,6 @@ from types import MappingProxyType
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.cohesion import BOUNDS
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.forces import check_forces
@@ -32,6 +30,8 @@ from longreach_identification.machine import (
     SpoolRun,
     longest_jump,
 )
+from longreach_machine.machine import step_time
+from longreach_machine.scenarios import ValveCommand
 
 _JOINTS = ('theta_2', 'theta_3', 'theta_4')
 _RODS = ('force_lk', 'force_pk')

@@ -46,7 +46,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.actuators import COULOMB, VISCOUS
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import FORCE, FORCE_IM, add_wrench, newton_euler, place_links
-from longreach_dynamics.runs import Column, Columns, Run
 from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.constants import TRAVEL, constants_of
 from longreach_excavator.excavation import carry
@@ -57,6 +56,7 @@ from longreach_excavator.observation import load_links
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS
 from longreach_excavator.terrain import FIRM, VOLUME, ground_of
+from longreach_machine.runs import Column, Columns, Run
 
 # Source of the force on the tooth: columns of the motion, the law of the excavator's soil, none.
 SOIL_SOURCES = ('file', 'law', 'none')

@@ -17,7 +17,6 @@ from numba import njit
 
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.kinematics import joint_places
-from longreach_dynamics.machine import JointSample
 from longreach_excavator.linkage import (
     CYLINDERS,
     Pins,
@@ -28,6 +27,7 @@ from longreach_excavator.linkage import (
 )
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
+from longreach_machine.machine import JointSample
 
 # In the order of joint_states: links, pistons, turning parts of the linkage.
 JOINTS = (

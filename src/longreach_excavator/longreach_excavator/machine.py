@@ -22,9 +22,6 @@ from longreach_dynamics.hydraulics import (
     smallest_volumes,
     spool_rates,
 )
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
-from longreach_dynamics.runs import PartialRunError
-from longreach_dynamics.scenarios import spools_at
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.constants import TRAVEL, Constants, constants_of
 from longreach_excavator.forces import STRONGEST, GivenForces
@@ -45,6 +42,9 @@ from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.statics import holding_forces
 from longreach_excavator.terrain import flat_ground
+from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_time
+from longreach_machine.runs import PartialRunError
+from longreach_machine.scenarios import spools_at
 
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of rows
@@ -55,7 +55,7 @@ CYCLE = 0.01
 @dataclasses.dataclass(frozen=True)
 class Excavator:
     """
-    The excavator as a :class:`longreach_dynamics.machine.Machine`.
+    The excavator as a :class:`longreach_machine.machine.Machine`.
 
     It also accepts the command BY_SCENARIO: the commands of the scenario. ``parameters`` are those
     of the file with what the scenario overrides. With a ``tolerance`` of 0 steps are Runge-Kutta

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.teleoperation import Order
 from longreach_excavator import conversions
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.spec import EXCAVATOR
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
+from longreach_machine.teleoperation import Order
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.operator_node import OperatorParameters
 

@@ -21,10 +21,10 @@ from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
-from longreach_dynamics.poses import JointedMachine, Pose
 from longreach_dynamics.resources import data_directory
 from longreach_excavator.linkage import CYLINDERS, Linkage, Pins
 from longreach_excavator.soil import SoilParameters
+from longreach_machine.poses import JointedMachine, Pose
 
 # Number of points along a stroke at which the linkage is evaluated.
 _PLACES = 201

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from longreach_dynamics.hydraulics import port_columns, port_series
-from longreach_dynamics.runs import Columns, Run
 from longreach_excavator.columns import CARRIED, COLUMNS, OBSERVED, REACTIONS
 from longreach_excavator.constants import Constants
 from longreach_excavator.kinematics import pin_places
@@ -19,6 +17,8 @@ from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
+from longreach_machine.hydraulic_columns import port_columns, port_series
+from longreach_machine.runs import Columns, Run
 
 # Pressures of both sides; tolerance of the ends of a stroke for rounding [m].
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6

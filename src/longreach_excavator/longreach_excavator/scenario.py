@@ -24,19 +24,19 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.errors import InputError, named
-from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.scenarios import (
-    ValveCommand,
-    check_times,
-    check_valve_commands,
-    first_pose,
-)
 from longreach_excavator.forces import GivenForces, printed_forces, read_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.terrain import SHELL
+from longreach_machine.machine import check_order
+from longreach_machine.scenarios import (
+    ValveCommand,
+    check_times,
+    check_valve_commands,
+    first_pose,
+)
 
 MODES = ('hydraulic', 'printed', 'thesis')
 FIXED_DEPTHS = ('surface', 'swing')

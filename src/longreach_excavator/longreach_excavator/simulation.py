@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from longreach_dynamics.machine import BY_SCENARIO, late_events, sample_counts
-from longreach_dynamics.runs import record
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun, columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.state import CLOSED
+from longreach_machine.machine import BY_SCENARIO, late_events, sample_counts
+from longreach_machine.runs import record
 
 
 def simulate(

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Columns, Run
 from longreach_excavator.columns import COLUMNS, REACTIONS
 from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.linkage import CYLINDERS
@@ -22,6 +20,8 @@ from longreach_excavator.scenario import Scenario, load_scenario, resting_scenar
 from longreach_excavator.simulation import simulate
 from longreach_excavator.state import ExcavatorCommand
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
+from longreach_machine.machine import BY_SCENARIO, check_instant
+from longreach_machine.runs import Columns, Run
 
 # Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
 _WORST_ENERGY = 1e-2

@@ -1,7 +1,7 @@
 """
 The operator's station of the excavator: sticks or joint velocities become spool positions.
 
-Sticks, patterns and tip control are those of :mod:`longreach_dynamics.teleoperation`; the tip is
+Sticks, patterns and tip control are those of :mod:`longreach_machine.teleoperation`; the tip is
 the joint D between arm and bucket, and the model does not swing.
 
 Velocities are commanded by feedforward through the valve's flow equation (Henikl 2015, (24)). With
@@ -30,15 +30,15 @@ import numpy as np
 from longreach_dynamics.hydraulics import OilParameters
 from longreach_dynamics.parameters import load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_dynamics.teleoperation import (
+from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
+from longreach_excavator.state import CLOSED, ExcavatorCommand
+from longreach_machine.teleoperation import (
     OperatorState,
     Station,
     SticksParameters,
     spool_of_opening,
     tip_rates,
 )
-from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
-from longreach_excavator.state import CLOSED, ExcavatorCommand
 
 # The tip stops at this distance of a piston from the end of its stroke [m].
 _MARGIN = 0.01

@@ -11,7 +11,6 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator import conversions
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.machine import Excavator
@@ -20,6 +19,7 @@ from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.terrain import heights
 from longreach_excavator.visuals import bucket_load, ground_line
+from longreach_machine.machine import BY_SCENARIO
 
 HEADER = Header(stamp=Time(sec=47, nanosec=930_000_000), frame_id='excavator_base')
 

@@ -6,11 +6,11 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from longreach_dynamics.description import parse_description
 from longreach_excavator.description import ROOT_FRAME, TOOTH_FRAME, robot_description
 from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import RATE, SIZE
+from longreach_machine.description import parse_description
 
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
 

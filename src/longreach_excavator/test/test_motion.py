@@ -6,9 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, LENGTH, MASS
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.linear import smooth_model
 from longreach_excavator.linkage import CYLINDERS
@@ -30,6 +28,8 @@ from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_machine import linearize
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.scenarios import ValveCommand
 
 OIL = np.full(3, np.nan)
 HALF_SWEEP = math.radians(54.45)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, RATE, SIZE, SPOOL
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.terrain import VOLUME, heights
+from longreach_machine.scenarios import ValveCommand
 
 HIGHEST = 370e5
 """Bound of the pressures in excavator.yaml: the relief valves are fully open [Pa]."""

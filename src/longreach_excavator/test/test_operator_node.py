@@ -8,8 +8,6 @@ from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Header
 
-from longreach_dynamics.machine import step_time
-from longreach_dynamics.teleoperation import OperatorState, Order
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
@@ -19,6 +17,8 @@ from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import resting_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_machine.machine import step_time
+from longreach_machine.teleoperation import OperatorState, Order
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import bench, setting

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, SPOOL
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
+from longreach_machine.scenarios import ValveCommand
 
 ARM = 1
 

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.constants import constants_of
 from longreach_excavator.linkage import CYLINDERS
@@ -23,6 +21,8 @@ from longreach_excavator.motion import HEAD, RATE, ROD, SEAL, SIZE, SOIL, SPOOL,
 from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import wedge_factors
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.scenarios import ValveCommand
 
 CLOSED = (0.0, 0.0, 0.0)
 OIL = (1.0, 1.0, 1.0)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.breakout import breakout
 from longreach_excavator.cohesion import fit_cohesion
 from longreach_excavator.forces import PRESSURE_COLUMNS, read_forces
@@ -22,6 +21,7 @@ from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.statics import standing
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
+from longreach_machine.scenarios import ValveCommand
 from longreach_tools.testing import Outcome
 
 ZERO = (0.0, 0.0, 0.0)

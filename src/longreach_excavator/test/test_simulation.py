@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
@@ -16,6 +14,8 @@ from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.scenarios import ValveCommand
 
 BUSY = Scenario(
     duration=1.5,

@@ -11,13 +11,6 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.hydraulics import HoseParameters, valve_flows, valve_opening
-from longreach_dynamics.teleoperation import (
-    PATTERNS,
-    OperatorState,
-    Order,
-    spool_of_opening,
-    stick_curve,
-)
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
@@ -28,6 +21,13 @@ from longreach_excavator.teleoperation import (
     Teleoperation,
     load_teleoperation,
     opening_for_velocity,
+)
+from longreach_machine.teleoperation import (
+    PATTERNS,
+    OperatorState,
+    Order,
+    spool_of_opening,
+    stick_curve,
 )
 
 SAMPLE = 0.01  # [s]

@@ -7,9 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
-from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.excavation import (
     bearing_of_edge,
     carry,
@@ -35,6 +33,8 @@ from longreach_excavator.terrain import (
     heights,
     places,
 )
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.scenarios import ValveCommand
 
 C = 17e3
 

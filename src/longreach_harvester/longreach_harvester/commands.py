@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.teleoperation import CONTROLS
 from longreach_harvester.bodies import PRESSURE_1
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
@@ -22,6 +21,7 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS, HarvesterRun
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
+from longreach_machine.teleoperation import CONTROLS
 from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
 from longreach_tools.machine_command import add_study, case_of, check_files, machine_of
 from longreach_tools.options import add_node_options, add_results

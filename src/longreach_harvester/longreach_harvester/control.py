@@ -10,13 +10,13 @@ import numpy as np
 from longreach_dynamics.errors import named
 from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, PUMP_FLOW
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.machine import step_time
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.trajectories import check_speeds
 from longreach_dynamics.valve_pid import ValvePidParameters, pid_table
 from longreach_harvester.kinematics import tip_path
 from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
 from longreach_harvester.scenario import Scenario
+from longreach_machine.machine import step_time
+from longreach_machine.trajectories import check_speeds
 
 
 @dataclasses.dataclass(frozen=True)

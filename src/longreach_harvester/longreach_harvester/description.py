@@ -16,8 +16,11 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from longreach_dynamics.hydraulics.lines import LinedCylinder
-from longreach_dynamics.machine import JointSample
-from longreach_dynamics.urdf import (
+from longreach_harvester.bodies import HEAD, HEAD_RATE
+from longreach_harvester.kinematics import cylinder_place
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
+from longreach_machine.machine import JointSample
+from longreach_machine.urdf import (
     FORWARD,
     LIFT,
     Limit,
@@ -30,9 +33,6 @@ from longreach_dynamics.urdf import (
     document,
     new_robot,
 )
-from longreach_harvester.bodies import HEAD, HEAD_RATE
-from longreach_harvester.kinematics import cylinder_place
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
 
 ROOT_FRAME, TIP_FRAME = 'harvester_base', 'tip'
 # Pins of the rods, as angles from the axes of boom and stick [rad].

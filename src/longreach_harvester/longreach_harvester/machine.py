@@ -21,9 +21,6 @@ from longreach_dynamics.hydraulics.lines import (
 )
 from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
-from longreach_dynamics.runs import PartialRunError
-from longreach_dynamics.schedules import Schedule, constant_schedule
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.bodies import HEAD, PRESSURE_1, hanging_terms, masses, weights
 from longreach_harvester.control import ControllerParameters, cycle_references, load_controller
@@ -44,6 +41,9 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import LogEvent, Scenario
 from longreach_harvester.sensors import SensorParameters, Sensors
 from longreach_harvester.stepping import ROW, advance, energies_of, forces_of
+from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
+from longreach_machine.runs import PartialRunError
+from longreach_machine.schedules import Schedule, constant_schedule
 
 MODELS = ('full', 'reduced')
 STEP = 1e-3  # [s]
@@ -74,7 +74,7 @@ class HarvesterState(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Harvester:
     """
-    The harvester as a machine; implements :class:`longreach_dynamics.machine.Machine`.
+    The harvester as a machine; implements :class:`longreach_machine.machine.Machine`.
 
     Commands are spool positions of swing, boom and stick in [-1, 1], or :data:`BY_SCENARIO`.
 

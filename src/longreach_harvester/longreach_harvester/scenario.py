@@ -8,9 +8,9 @@ import functools
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.lines import OrificeParameters
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_of
 from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_machine.schedules import Knots, Schedule, check_knots, schedule_of
 
 _CLOSED = ((0.0, 0.0),)
 

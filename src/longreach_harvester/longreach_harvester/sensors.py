@@ -2,7 +2,7 @@
 Sensors of the harvester's joints: an encoder of the swing, LVDTs on the pistons.
 
 Controllers get the angles of boom and stick from the positions of the pistons, by the linkages.
-Errors are those of :mod:`longreach_dynamics.sensors`.
+Errors are those of :mod:`longreach_machine.sensors`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
 from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
+from longreach_machine.sensors import SensorGroup, SensorKind, TemperatureProfile
 
 # What a sample of the sensors has: angles [rad], positions of the pistons [m].
 MEASURED = (*JOINTS, *(f'{name}_cylinder' for name in JOINTS[1:]))

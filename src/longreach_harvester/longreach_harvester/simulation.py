@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.hydraulics.lines import VAPOUR
-from longreach_dynamics.machine import late_events, sample_counts
-from longreach_dynamics.runs import Column, Columns, Run, Source, each, record
 from longreach_harvester.bodies import HEAD, PRESSURE_1
 from longreach_harvester.control import references
 from longreach_harvester.kinematics import tip_at
@@ -23,6 +21,8 @@ from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParamet
 from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.stepping import ROW, energies_of, forces_of, port_flows_of
 from longreach_harvester.training import TRAINING_UNITS, training_figures
+from longreach_machine.machine import late_events, sample_counts
+from longreach_machine.runs import Column, Columns, Run, Source, each, record
 
 
 def _joints(field: str, names: Sequence[str] = JOINTS) -> list[Source]:

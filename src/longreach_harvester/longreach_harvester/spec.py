@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, choice, quantity
-from longreach_dynamics.runs import Run
 from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
 from longreach_harvester.model import LOG
@@ -27,6 +25,8 @@ from longreach_harvester.simulation import (
     with_step_error,
 )
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
+from longreach_machine.machine import BY_SCENARIO, check_instant
+from longreach_machine.runs import Run
 
 
 @dataclasses.dataclass(frozen=True)

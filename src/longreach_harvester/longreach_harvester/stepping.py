@@ -4,7 +4,7 @@ Steps of a run: spools between edges of a schedule, modes of the valves, rows th
 Symbols are those of :mod:`longreach_harvester.model`, and
 
     schedule     edges [s], spools there and their slopes in each interval, see
-                 :mod:`longreach_dynamics.schedules`
+                 :mod:`longreach_machine.schedules`
     state        arrays of a HarvesterState: y, closed, balance, counters, spools, memory, commands
     control      references (cycles, 3) [rad], gains, steps of a cycle; 0: no control
     counters     switchings of valves, lowest pressure [Pa], when [s]

@@ -1,7 +1,7 @@
 """
 The operator's station of the harvester: sticks become spools, joint by joint or by the tip.
 
-Sticks and patterns are those of :mod:`longreach_dynamics.teleoperation`; what is called the arm
+Sticks and patterns are those of :mod:`longreach_machine.teleoperation`; what is called the arm
 there is the stick. Under tip control the joints follow references that move with the velocity of
 the tip, under the controllers of :mod:`longreach_harvester.control`. Joints that the order does
 not move have closed valves.
@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.parameters import load
-from longreach_dynamics.teleoperation import (
+from longreach_dynamics.valve_pid import new_memory, pid_cycle
+from longreach_harvester.control import ControllerParameters
+from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
+from longreach_machine.teleoperation import (
     OperatorState,
     Station,
     SticksParameters,
     spool_of_opening,
     tip_rates,
 )
-from longreach_dynamics.valve_pid import new_memory, pid_cycle
-from longreach_harvester.control import ControllerParameters
-from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
 
 CLOSED = (0.0,) * len(JOINTS)
 # The references of the tip lead a machine that cannot follow by no more than this [rad].

@@ -3,12 +3,12 @@
 from functools import cache
 
 from longreach_dynamics.parameters import load
-from longreach_dynamics.sensors import SensorKind
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import simulate
 from longreach_harvester.spec import HARVESTER
+from longreach_machine.sensors import SensorKind
 
 STANDARD = load_harvester()
 REALISTIC = load_harvester(default_file().parent / 'harvester_realistic.yaml')

@@ -5,7 +5,6 @@ import pytest
 from harvesters import STANDARD
 from sensor_msgs.msg import Joy
 
-from longreach_dynamics.teleoperation import OperatorState
 from longreach_harvester.control import load_controller
 from longreach_harvester.machine import Harvester
 from longreach_harvester.operator_node import OperatorNode
@@ -13,6 +12,7 @@ from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import resting_scenario
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_machine.teleoperation import OperatorState
 from longreach_node import qos
 from longreach_node.testing import bench, setting
 

@@ -11,13 +11,13 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import LogEvent
 from longreach_harvester.spec import HARVESTER
+from longreach_machine.machine import BY_SCENARIO
 from longreach_node import qos
 from longreach_node.testing import bench, setting
 

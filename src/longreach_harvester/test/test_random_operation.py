@@ -5,14 +5,14 @@ import pytest
 from harvesters import REALISTIC
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.teleoperation import FUNCTIONS, OperatorState
-from longreach_dynamics.testing import random_operation
 from longreach_harvester.control import load_controller
 from longreach_harvester.machine import STEP, Harvester
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.teleoperation import FUNCTIONS, OperatorState
+from longreach_machine.testing import random_operation
 
 DURATION, HEAVIEST = 20.0, 600.0  # [s], [kg]
 CYCLE = 10  # steps

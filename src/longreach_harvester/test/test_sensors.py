@@ -5,13 +5,13 @@ import pytest
 from harvesters import IDEAL, STANDARD, run_of, shipped
 from sensor_msgs.msg import JointState
 
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.sensors import TemperatureProfile
 from longreach_harvester.controller_node import ControllerNode
 from longreach_harvester.machine import Harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.sensors import MEASURED, SensorParameters, Sensors, load_sensors
 from longreach_harvester.spec import HARVESTER
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.sensors import TemperatureProfile
 from longreach_node.testing import bench, setting
 
 ANGLES = ('q_swing', 'q_boom', 'q_stick')

@@ -18,7 +18,6 @@ from harvesters import (
     without,
 )
 
-from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.stepping import IntegrationError
 from longreach_harvester import machine as machine_module
 from longreach_harvester.bodies import HEAD
@@ -27,6 +26,7 @@ from longreach_harvester.model import UNSOLVED
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import simulate, with_step_error
+from longreach_machine.machine import BY_SCENARIO, step_time
 
 ANGLES = [f'q_{name}' for name in JOINTS]
 PRESSURES = [f'p_{side}_{name}' for side in (1, 2) for name in JOINTS]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from harvesters import ANGLES, STANDARD, scenario
 
-from longreach_dynamics.teleoperation import OperatorState, Order
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_machine.teleoperation import OperatorState, Order
 
 PERIOD = 0.01  # [s]
 SWING, BOOM, STICK = 0, 1, 2

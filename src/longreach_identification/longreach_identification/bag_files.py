@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Source
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
+from longreach_machine.runs import Source
 from longreach_tools.bag import is_wall_clock, open_bag, read_bag
 from longreach_tools.fields import read_field
 

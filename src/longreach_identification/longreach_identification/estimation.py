@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.runs import finite
+from longreach_dynamics.tables import for_json
 from longreach_identification import covariance, search
 from longreach_identification.machine import Recording
 
@@ -236,7 +236,7 @@ class Estimate(NamedTuple):
             'weakest': _words(self.weakest),
         }
         found |= {n: getattr(self, n) for n in ('status', 'chi_square', 'rows', 'aic', 'bic')}
-        return dict(finite(found))
+        return dict(for_json(found))
 
 
 def estimate(

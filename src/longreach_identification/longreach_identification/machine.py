@@ -16,7 +16,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.parameters import check_pressed
-from longreach_dynamics.runs import Columns, Run, Source
+from longreach_machine.runs import Columns, Run, Source
 
 if TYPE_CHECKING:
     from longreach_identification.statics import StaticMachine

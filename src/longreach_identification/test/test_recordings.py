@@ -13,7 +13,6 @@ from longreach_msgs.msg import HydraulicState, MarkerEstimate, MarkerEstimates, 
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Source
 from longreach_identification.bag_files import read_recording
 from longreach_identification.machine import MeasuredSignal, Recording
 from longreach_identification.recordings import (
@@ -24,6 +23,7 @@ from longreach_identification.recordings import (
     require,
     signal,
 )
+from longreach_machine.runs import Source
 from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')

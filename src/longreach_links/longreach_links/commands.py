@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.runs import Run
 from longreach_links.spec import LINKS, LinksOptions
+from longreach_machine.runs import Run
 from longreach_tools.machine_command import add_machine, case_of, options_of
 from longreach_tools.output import add_format, legend, print_result, table
 

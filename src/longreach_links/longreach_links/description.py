@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from longreach_dynamics.urdf import (
+from longreach_machine.urdf import (
     LIFT,
     add_box,
     add_cylinder,

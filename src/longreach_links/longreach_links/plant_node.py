@@ -11,11 +11,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.parameters import quantity
 from longreach_links.description import thickness
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
+from longreach_machine.machine import BY_SCENARIO
 from longreach_node.joint_messages import joint_values
 from longreach_node.markers import (
     BLUE,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.machine import BY_SCENARIO, check_instant
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_links.description import ROOT_FRAME, robot_description
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
+from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_symbolic.links import Links
 from longreach_symbolic.scenario import Scenario, load_scenario, resting_scenario
 from longreach_symbolic.simulation import LinksRun, columns_of

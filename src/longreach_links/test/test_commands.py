@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from longreach_dynamics.machine import BY_SCENARIO, by_scenario, closed_loop
+from longreach_machine.machine import BY_SCENARIO, by_scenario, closed_loop
 from longreach_node.frames import header_at
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.links import default_file, load_links

@@ -1,29 +1,7 @@
-"""
-The declaration of a machine, and what is made of it without ROS.
+"""The declaration of a machine, and what is made of it without ROS; see the README."""
 
-``spec``     what a machine declares
-``panels``   which of its columns belong in one figure
-``linear``   linear models about a state
-"""
+from __future__ import annotations
 
-from longreach_machine.linear import LinearModel, Pole, Signal, SmoothModel, linearize
-from longreach_machine.panels import Curve, Lane, Panel, check_curves, curves_of
-from longreach_machine.spec import MachineSpec
+from longreach_dynamics.exports import attach
 
-MACHINE_GROUP = 'longreach.machines'
-"""Group of the entry points of machines."""
-
-__all__ = [
-    'MACHINE_GROUP',
-    'Curve',
-    'Lane',
-    'LinearModel',
-    'MachineSpec',
-    'Panel',
-    'Pole',
-    'Signal',
-    'SmoothModel',
-    'check_curves',
-    'curves_of',
-    'linearize',
-]
+__getattr__, __all__ = attach(__name__, __file__)

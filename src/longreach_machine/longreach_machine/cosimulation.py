@@ -21,9 +21,9 @@ from pythonfmu.builder import FmuBuilder
 from pythonfmu.enums import Fmi2Initial
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import JointSample
 from longreach_dynamics.parameters import from_mapping
 from longreach_machine.linear import Signal
+from longreach_machine.machine import JointSample
 from longreach_machine.spec import MachineSpec
 
 _FILE = 'machine.json'

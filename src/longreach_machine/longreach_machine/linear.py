@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import finite
+from longreach_dynamics.tables import for_json
+from longreach_machine.control import held_input
 
 if TYPE_CHECKING:
     import control
@@ -250,7 +250,7 @@ class LinearModel:
             data[what] = [one.name for one in signals]
             data[f'{what[:-1]}_units'] = [one.unit for one in signals]
         if file.suffix.lower() == '.json':
-            file.write_text(json.dumps(finite(data), indent=1) + '\n', encoding='utf-8')
+            file.write_text(json.dumps(for_json(data), indent=1) + '\n', encoding='utf-8')
         elif file.suffix.lower() == '.mat':
             from scipy.io import savemat
 

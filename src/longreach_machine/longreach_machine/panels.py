@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Columns
+from longreach_machine.runs import Column, Columns
 
 
 class Curve(NamedTuple):
@@ -24,7 +24,7 @@ class Panel(NamedTuple):
 
     label: str  # of the vertical axis, without the unit
     curves: Sequence[Curve]
-    unit: str = ''  # of the axis, see :func:`longreach_dynamics.runs.convert`; empty: the columns'
+    unit: str = ''  # of the axis, see :func:`longreach_machine.runs.convert`; empty: the columns'
     relative: bool = False  # whether curves are drawn from their first value
     limits: Sequence[str] = ()  # parameters whose values are drawn as lines, in figures of runs
     optional: bool = False  # left out of the figure of a run in which all of its curves are 0

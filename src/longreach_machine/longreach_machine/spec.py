@@ -19,9 +19,12 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
-from longreach_dynamics.runs import Columns, Run
 from longreach_machine.linear import Signal, SmoothModel
 from longreach_machine.panels import Lane, Panel
+from longreach_machine.runs import Columns, Run
+
+MACHINE_GROUP = 'longreach.machines'
+"""Group of the entry points of machines."""
 
 P = TypeVar('P')
 S = TypeVar('S')

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import JointSample
-from longreach_dynamics.runs import Column, Columns, each
 from longreach_machine import Curve, MachineSpec, Panel, Signal, check_curves, curves_of, spec
+from longreach_machine.machine import JointSample
+from longreach_machine.runs import Column, Columns, each
 
 
 class Boom(MachineSpec):

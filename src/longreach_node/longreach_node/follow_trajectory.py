@@ -3,7 +3,7 @@ The action ``~/follow_joint_trajectory``, for MoveIt and clients of joint_trajec
 
 Only this module imports ``control_msgs``; without that package there is no action, and a log
 message says so. The tolerances of a goal are checked in
-:mod:`longreach_dynamics.trajectory_goals`.
+:mod:`longreach_machine.trajectory_goals`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_goals import (
+from longreach_machine.trajectories import Reference, Trajectory
+from longreach_machine.trajectory_goals import (
     GOAL,
     GOAL_TIME,
     PATH,

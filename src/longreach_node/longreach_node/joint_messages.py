@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trajectory_msgs.msg import JointTrajectory
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectory_following import Order
+from longreach_machine.trajectory_following import Order
 from longreach_node.hydraulic_messages import named_values
 from longreach_node.stamps import nanoseconds_from
 

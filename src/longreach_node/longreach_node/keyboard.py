@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.teleoperation import FUNCTIONS
+from longreach_machine.teleoperation import FUNCTIONS
 
 # Function and sign of each key; positive is left, up, out, in. As sticks in the ISO pattern: the
 # left hand has swing and arm, the right hand boom and tool.

@@ -20,8 +20,8 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
-from longreach_dynamics.teleoperation import CONTROLS, OperatorState, Order, Station
 from longreach_machine import MachineSpec
+from longreach_machine.teleoperation import CONTROLS, OperatorState, Order, Station
 from longreach_node import qos
 from longreach_node.cycle_node import CycleNode
 from longreach_node.frames import FrameParameters, frame_name, header_at

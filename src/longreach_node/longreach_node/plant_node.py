@@ -38,8 +38,8 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, Machine
 from longreach_machine import MachineSpec
+from longreach_machine.machine import BY_SCENARIO, Machine
 from longreach_node import diagnostics, graph, qos
 from longreach_node.clock import steady_clock
 from longreach_node.frames import frame_name, header_at

@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.teleoperation import OperatorState, Station
+from longreach_machine.teleoperation import OperatorState, Station
 from longreach_node import qos
 from longreach_node.keyboard import HELP, Keys, terminal_keys
 from longreach_node.remote import remote

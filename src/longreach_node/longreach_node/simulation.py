@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import Machine, step_time
+from longreach_machine.machine import Machine, step_time
 from longreach_node.diagnostics import Incidents
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import seconds_to_nanoseconds

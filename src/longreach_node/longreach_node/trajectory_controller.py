@@ -1,7 +1,7 @@
 """
 Base of joint controllers: a trajectory, a stream of joint positions, or the action is followed.
 
-What is followed is decided in :mod:`longreach_dynamics.trajectory_following`.
+What is followed is decided in :mod:`longreach_machine.trajectory_following`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Trajectory
-from longreach_dynamics.trajectory_following import (
+from longreach_machine import MachineSpec
+from longreach_machine.trajectories import Trajectory
+from longreach_machine.trajectory_following import (
     FAR,
     FARTHEST,
     FollowerState,
     TrajectoryFollower,
 )
-from longreach_dynamics.trajectory_goals import PATH
-from longreach_machine import MachineSpec
+from longreach_machine.trajectory_goals import PATH
 from longreach_node import qos
 from longreach_node.cycle_node import CycleNode
 from longreach_node.follow_trajectory import TrajectoryAction, action_types

@@ -2,7 +2,7 @@
 
 from unittest.mock import Mock
 
-from longreach_dynamics.machine import JointSample
+from longreach_machine.machine import JointSample
 from longreach_node.simulation import Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
 

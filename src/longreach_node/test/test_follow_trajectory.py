@@ -18,8 +18,8 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Reference, Trajectory
-from longreach_dynamics.trajectory_goals import PATH
+from longreach_machine.trajectories import Reference, Trajectory
+from longreach_machine.trajectory_goals import PATH
 from longreach_node import follow_trajectory
 from longreach_node.follow_trajectory import TrajectoryAction
 

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.control import held_input
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_machine.control import held_input
 from longreach_symbolic.generated import compiled, parameter_values
 from longreach_symbolic.links import Links
 from longreach_symbolic.motion import force_matrix

@@ -2,7 +2,7 @@
 The controllers of flexible links with what they follow.
 
 A trajectory that is sent takes precedence over the scenario, see
-:mod:`longreach_dynamics.trajectory_following`. Angles are those of the chords. Where they are is
+:mod:`longreach_machine.trajectory_following`. Angles are those of the chords. Where they are is
 what the motors say: the chords of links that rest with the motors where they are, so that a swing
 of the links is no deviation from the reference.
 
@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.trajectories import CubicTrajectory, Reference, Trajectory
-from longreach_dynamics.trajectory_following import FollowerState, Order, TrajectoryFollower
-from longreach_dynamics.trajectory_goals import PATH
+from longreach_machine.trajectories import CubicTrajectory, Reference, Trajectory
+from longreach_machine.trajectory_following import FollowerState, Order, TrajectoryFollower
+from longreach_machine.trajectory_goals import PATH
 from longreach_symbolic.arm import lowest_vibration
 from longreach_symbolic.machine import Controller, Torques, joint_names
 

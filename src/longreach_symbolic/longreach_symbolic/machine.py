@@ -23,8 +23,8 @@ from numba import njit
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linear_algebra import lu, lu_solve
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
+from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
 from longreach_symbolic.arm import Arm, check_stable, elastic_stiffness
 from longreach_symbolic.generated import compiled, kernels_of, parameter_values
 from longreach_symbolic.links import Links
@@ -229,7 +229,7 @@ class Controller:
 @dataclasses.dataclass(frozen=True)
 class FlexibleLinks:
     """
-    Flexible links with motors as a :class:`longreach_dynamics.machine.Machine`.
+    Flexible links with motors as a :class:`longreach_machine.machine.Machine`.
 
     A command is :data:`Torques`, which stay constant, :data:`BRAKES`, or BY_SCENARIO: the
     controllers act by themselves, cycle by cycle.

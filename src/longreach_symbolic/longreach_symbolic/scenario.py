@@ -22,7 +22,7 @@ from scipy.optimize import brentq
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.trajectories import Trajectory, Waypoint
+from longreach_machine.trajectories import Trajectory, Waypoint
 from longreach_symbolic.links import Links
 
 # Bends at which the distance of the end is tabulated, to find where it stops to fall.

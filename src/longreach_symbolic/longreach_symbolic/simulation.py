@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.machine import (
+from longreach_machine.machine import (
     BY_SCENARIO,
     by_scenario,
     closed_loop,
     late_events,
     sample_counts,
 )
-from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
+from longreach_machine.runs import Column, Columns, Derived, Run, Source, each
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.links import Links, chord_ends, load_links
 from longreach_symbolic.machine import FlexibleLinks, joint_names

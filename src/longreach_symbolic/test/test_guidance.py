@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectory_following import Order
+from longreach_machine.trajectory_following import Order
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.guidance import Guidance
 from longreach_symbolic.links import load_links

@@ -9,8 +9,8 @@ import sympy
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.trajectories import Waypoint
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.trajectories import Waypoint
 from longreach_symbolic.arm import Arm, Drive, arm_of, check_stable, designed_arm, spectral_radius
 from longreach_symbolic.basis import basis_of
 from longreach_symbolic.generated import compiled, evaluator

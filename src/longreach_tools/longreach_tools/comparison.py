@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from longreach_dynamics.runs import Run, compare_runs
+from longreach_machine.runs import Run, compare_runs
 from longreach_tools.output import print_result, summary_table, table, write_csv
 
 # Largest difference at which a recording equals the library's run [SI units].

@@ -22,8 +22,8 @@ import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
-from longreach_dynamics.runs import Columns, Run
 from longreach_machine import MachineSpec, check_curves
+from longreach_machine.runs import Columns, Run
 from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate

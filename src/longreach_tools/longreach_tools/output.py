@@ -45,9 +45,9 @@ def print_result(result: Any, text: str, form: str) -> None:
     """Print a result on stdout: ``table`` prints ``text``, ``json`` the result, NaN as null."""
     if form == 'json':
         # Not at the top, as it loads numba.
-        from longreach_dynamics.runs import finite
+        from longreach_dynamics.tables import for_json
 
-        text = json.dumps(finite(result))
+        text = json.dumps(for_json(result))
     print(text)
 
 

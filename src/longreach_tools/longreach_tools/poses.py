@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.poses import JointedMachine
+from longreach_machine.poses import JointedMachine
 from longreach_tools.arguments import numbers
 
 

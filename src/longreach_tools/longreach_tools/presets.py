@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longreach_dynamics.runs import Column
 from longreach_machine import Lane, Panel
+from longreach_machine.runs import Column
 
 PRESET_GROUP = 'longreach.presets'
 

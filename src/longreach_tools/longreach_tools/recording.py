@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Columns, Run
 from longreach_machine import MachineSpec
+from longreach_machine.runs import Column, Columns, Run
 from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.signals import column_of, common_times, read_signals, signals_of
 

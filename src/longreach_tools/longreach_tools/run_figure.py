@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.gaps import with_gaps
 from longreach_dynamics.parameters import rules_of
-from longreach_dynamics.runs import Run, convert
 from longreach_machine import MachineSpec, Panel, curves_of
+from longreach_machine.gaps import with_gaps
+from longreach_machine.runs import Run, convert
 from longreach_tools.output import figure, legend
 from longreach_tools.plot._picture import spans
 

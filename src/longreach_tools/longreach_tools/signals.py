@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Derived
+from longreach_machine.runs import Column, Derived
 from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
 from longreach_tools.bag._stamps import BEGINNING, is_wall_clock, stamp_reader

@@ -12,7 +12,7 @@ from longreach_msgs.msg import CraneStatus
 from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
+from longreach_machine.runs import Column, Columns, Derived, Run, Source
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.recording import read_columns
 from longreach_tools.testing import write_bag

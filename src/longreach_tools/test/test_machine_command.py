@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
-from longreach_dynamics.runs import Column, Columns, Run
 from longreach_machine import Curve, MachineSpec, Panel
+from longreach_machine.runs import Column, Columns, Run
 from longreach_tools import recording
 from longreach_tools.machine_command import _changed, check_files, configure
 from longreach_tools.run_figure import _draw_panel

@@ -8,7 +8,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray, UVCoordinate
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.markers import read_markers
+from longreach_machine.markers import read_markers
 from longreach_tools.fields import numeric_fields
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.gaps import period_of, with_gaps
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
+from longreach_machine.gaps import period_of, with_gaps
 from longreach_view.world import STALE, Series, World
 
 _MOST = 6

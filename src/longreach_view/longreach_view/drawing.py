@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from viser.transforms import SO3
 
-from longreach_dynamics.markers import Marker, Markers
+from longreach_machine.markers import Marker, Markers
 
 ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 9, 11
 TYPES = (ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST)

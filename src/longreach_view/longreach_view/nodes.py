@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.markers import Marker
+from longreach_machine.markers import Marker
 from longreach_view.drawing import (
     ARROW,
     CUBE,

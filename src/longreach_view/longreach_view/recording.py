@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.markers import KIND, read_markers
+from longreach_machine.markers import KIND, read_markers
 from longreach_tools.bag import bag_typestore, open_bag, read_bag
 from longreach_tools.fields import numeric_fields
 from longreach_view.drawing import array_of

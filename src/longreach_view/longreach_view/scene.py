@@ -12,7 +12,7 @@ import numpy as np
 import viser
 from viser.transforms import SO3
 
-from longreach_dynamics.description import Robot, Shape, placed
+from longreach_machine.description import Robot, Shape, placed
 from longreach_view.drawing import reach
 from longreach_view.nodes import GHOST, GHOST_COLOUR, DrawingNodes, show_points
 from longreach_view.world import Machine, Mounting

@@ -21,7 +21,7 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
-from longreach_dynamics.markers import KIND, read_markers
+from longreach_machine.markers import KIND, read_markers
 from longreach_node import qos
 from longreach_tools.bag import Subscriptions
 from longreach_view.drawing import array_of

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
+from longreach_machine.description import Robot, parse_description
 from longreach_view.drawing import TYPES, Drawing
 
 # Without a sample for this long a machine is stale [s of wall time].

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import viser.transforms
 
-from longreach_dynamics.markers import Marker, Markers
+from longreach_machine.markers import Marker, Markers
 from longreach_view.drawing import (
     ARROW,
     CYLINDER,

@@ -12,11 +12,11 @@ from longreach_boom.parameters import load_boom
 from longreach_boom.plant_node import shape_to_message
 from longreach_boom.scenario import load_scenario
 from longreach_boom.visuals import YIELD_STRENGTH, shape_of, stress_colours
-from longreach_dynamics.machine import BY_SCENARIO
-from longreach_dynamics.markers import read_markers
 from longreach_dynamics.resources import share_directory
 from longreach_excavator.visuals import FORCE_SCALE as EXCAVATOR
 from longreach_harvester.visuals import FORCE_SCALE as HARVESTER
+from longreach_machine.machine import BY_SCENARIO
+from longreach_machine.markers import read_markers
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import launch
 from longreach_view.drawing import ARROW, TRIANGLE_LIST

@@ -11,7 +11,7 @@ from longreach_boom.description import robot_description
 from longreach_boom.parameters import load_boom
 from longreach_crane.description import robot_description as crane_description
 from longreach_crane.parameters import load_machinery
-from longreach_dynamics.markers import Marker, Markers
+from longreach_machine.markers import Marker, Markers
 from longreach_view.drawing import CUBE, LINE_LIST, TEXT, TRIANGLE_LIST, Drawing
 from longreach_view.scene import _BELOW, _FIELD_OF_VIEW, PANEL_WIDTH, Scene
 from longreach_view.server import open_server, stop_server

@@ -16,11 +16,11 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics import actuator_rates, rail_pressure
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import Linkage, piston_and_arm
-from longreach_dynamics.machine import ByScenario, JointSample, by_scenario, closed_loop
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.runs import Column, Columns, Run, Source
-from longreach_dynamics.scenarios import check_times
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
+from longreach_machine.machine import ByScenario, JointSample, by_scenario, closed_loop
+from longreach_machine.runs import Column, Columns, Run, Source
+from longreach_machine.scenarios import check_times
 
 GRAVITY, SAMPLE_TIME = 9.81, 0.01  # [m/s^2], [s]
 Command = float | ByScenario

@@ -6,8 +6,8 @@ import numpy as np
 
 from longreach_dynamics import urdf
 from longreach_dynamics.parameters import Parameters
-from longreach_dynamics.runs import Columns, Run
 from longreach_machine import Curve, MachineSpec, Panel
+from longreach_machine.runs import Columns, Run
 from longreach_pendulum.machine import COLUMNS, Lift, Pendulum, PendulumParameters, simulate
 
 

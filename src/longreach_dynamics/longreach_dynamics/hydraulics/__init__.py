@@ -5,7 +5,6 @@ Hydraulic cylinders with proportional valves.
 ``valves``       elements of circuits: orifices, openings, chambers
 ``actuators``    the cylinders of a machine: one table, flows, time derivatives
 ``friction``     sliding, sticking, ends of the stroke
-``observed``     flows through relief and make-up valves and the pump's rail, as columns of runs
 ``lines``        actuators behind lines with inertance, capacitance and resistance; motors
 ``inverse``      holding pressures, spool positions for velocities, check of the step length
 

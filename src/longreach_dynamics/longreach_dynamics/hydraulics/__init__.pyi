@@ -16,8 +16,6 @@ from longreach_dynamics.hydraulics.inverse import port_rates as port_rates
 from longreach_dynamics.hydraulics.inverse import smallest_volumes as smallest_volumes
 from longreach_dynamics.hydraulics.inverse import spool_positions as spool_positions
 from longreach_dynamics.hydraulics.inverse import spool_rates as spool_rates
-from longreach_dynamics.hydraulics.observed import port_columns as port_columns
-from longreach_dynamics.hydraulics.observed import port_series as port_series
 from longreach_dynamics.hydraulics.parameters import (
     CounterbalanceParameters as CounterbalanceParameters,
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from longreach_dynamics.runs import finite
+from longreach_dynamics.tables import for_json
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.frames import RigFrame
@@ -107,4 +107,4 @@ class Sightings:
 
 def json_fields(result: Any) -> dict[str, Any]:
     """Return the fields of a dataclass as a JSON object, with None for unknown numbers."""
-    return dict(finite(dataclasses.asdict(result)))
+    return dict(for_json(dataclasses.asdict(result)))

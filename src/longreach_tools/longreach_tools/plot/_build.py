@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.gaps import period_of
-from longreach_dynamics.runs import Column, Derived
 from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
 from longreach_machine import panels as machine_panels
+from longreach_machine.gaps import period_of
+from longreach_machine.runs import Column, Derived
 from longreach_tools import presets
 from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.bag._reading import first_messages

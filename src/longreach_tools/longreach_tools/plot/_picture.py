@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.gaps import GAP, period_of, with_gaps
-from longreach_dynamics.runs import convert
+from longreach_machine.gaps import GAP, period_of, with_gaps
+from longreach_machine.runs import convert
 from longreach_tools.fields import Signal
 
 # Units in which people read, and the magnitude from which on.

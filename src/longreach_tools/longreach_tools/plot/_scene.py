@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from longreach_dynamics.description import Robot, placed
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.markers import Marker, read_markers
+from longreach_machine.description import Robot, placed
+from longreach_machine.markers import Marker, read_markers
 from longreach_tools.bag import Bag, open_bag
 from longreach_tools.bag._reading import messages_of, store_of
 from longreach_tools.fields import Signal

@@ -13,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import open_text
 from longreach_machine import MACHINE_GROUP, MachineSpec
+from longreach_machine.description import Robot, parse_description
 from longreach_tools.bag import Topic, open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._topics import definition_file

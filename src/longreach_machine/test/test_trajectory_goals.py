@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Trajectory
-from longreach_dynamics.trajectory_goals import Goal, Outcome, Tolerances, positions_of
+from longreach_machine.trajectories import Trajectory
+from longreach_machine.trajectory_goals import Goal, Outcome, Tolerances, positions_of
 
 JOINTS = ('first', 'second')
 THERE = np.array([1.0, 0.5])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.teleoperation import tip_rates
+from longreach_machine.teleoperation import tip_rates
 
 LENGTHS, OFFSET = (4.0, 3.0), 0.35
 

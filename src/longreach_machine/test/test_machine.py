@@ -3,7 +3,7 @@
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import (
+from longreach_machine.machine import (
     JointSample,
     closed_loop,
     sample_counts,

@@ -8,7 +8,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, ValveParameters
-from longreach_dynamics.urdf import (
+from longreach_machine.urdf import (
     LIFT,
     Limit,
     add_box,

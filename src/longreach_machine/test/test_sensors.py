@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.sensors import SensorGroup, SensorKind
+from longreach_machine.sensors import SensorGroup, SensorKind
 
 TRUTH = np.array([0.5, -2.0, 1e3])
 

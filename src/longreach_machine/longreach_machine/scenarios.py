@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_count
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.poses import JointedMachine
+from longreach_machine.machine import step_count
+from longreach_machine.poses import JointedMachine
 
 # Times are whole steps, but not to the last bit [s].
 _ROUNDING = 1e-9

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import Trajectory
+from longreach_machine.trajectories import Trajectory
 
 # Default tolerances of a goal [rad], [s].
 PATH, GOAL, GOAL_TIME = math.radians(5.0), math.radians(1.0), 5.0

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.poses import Pose
-from longreach_dynamics.scenarios import ValveCommand, first_pose, spools_at
+from longreach_machine.poses import Pose
+from longreach_machine.scenarios import ValveCommand, first_pose, spools_at
 
 COMMANDS = (ValveCommand(0.2, (0.5, -1.0)), ValveCommand(0.3, (0.0, 1.0)))
 

@@ -27,7 +27,7 @@ from longreach_dynamics.hydraulics.actuators import (
 )
 from longreach_dynamics.hydraulics.valves import chamber_pressure
 from longreach_dynamics.kernels import kernel
-from longreach_dynamics.runs import Column, each
+from longreach_machine.runs import Column, each
 
 
 def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[Column]:

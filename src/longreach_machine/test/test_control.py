@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from longreach_dynamics.control import Horizon, low_pass
+from longreach_machine.control import Horizon, low_pass
 
 
 def test_the_low_pass_is_that_of_a_first_order_lag():

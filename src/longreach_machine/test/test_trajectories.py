@@ -7,8 +7,8 @@ import pytest
 from scipy.interpolate import CubicHermiteSpline
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import CubicTrajectory, Trajectory, Waypoint
-from longreach_dynamics.trajectory_following import TrajectoryFollower
+from longreach_machine.trajectories import CubicTrajectory, Trajectory, Waypoint
+from longreach_machine.trajectory_following import TrajectoryFollower
 
 
 @pytest.fixture(scope='module')

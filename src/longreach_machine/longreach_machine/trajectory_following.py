@@ -28,9 +28,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
-from longreach_dynamics.control import low_pass
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.trajectories import (
+from longreach_machine.control import low_pass
+from longreach_machine.trajectories import (
     ONSET_WAY,
     PEAK_ACCELERATION,
     PEAK_RATE,
@@ -40,7 +40,7 @@ from longreach_dynamics.trajectories import (
     Reference,
     Trajectory,
 )
-from longreach_dynamics.trajectory_goals import PATH
+from longreach_machine.trajectory_goals import PATH
 
 # Largest deviation of a first point at time 0 from the present position [rad].
 _JUMP = math.radians(0.5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.schedules import check_knots, schedule_of
+from longreach_machine.schedules import check_knots, schedule_of
 
 
 def value(schedule, time, i=0):

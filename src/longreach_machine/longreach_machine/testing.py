@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_dynamics.scenarios import ValveCommand
+from longreach_machine.scenarios import ValveCommand
 
 _SHORTEST, _LONGEST = 0.2, 2.0  # between two commands [s]
 # A way to operate lasts so many commands on average.

@@ -20,8 +20,9 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.stepping import IntegrationError
+from longreach_dynamics.tables import for_json
+from longreach_machine.machine import BY_SCENARIO, step_time
 
 Parameters = TypeVar('Parameters')
 
@@ -286,7 +287,7 @@ class Run(Generic[Parameters]):
     def report(self) -> dict[str, Any]:
         """Return the summary with units, status and message; None for non-finite values."""
         return {
-            **finite(self.summary()),
+            **for_json(self.summary()),
             'units': dict(self.UNITS),
             'status': self.status,
             'message': self.message,
@@ -296,17 +297,6 @@ class Run(Generic[Parameters]):
         """Raise IntegrationError with the message of a run that failed."""
         if self.message:
             raise IntegrationError(self.message)
-
-
-def finite(value: Any) -> Any:
-    """Return data for JSON: arrays as lists, None in place of numbers that JSON does not know."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {name: finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def compare_runs(recorded: Run[Any], expected: Run[Any], what: str = 'sample') -> dict[str, float]:

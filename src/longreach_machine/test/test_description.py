@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from longreach_dynamics.description import parse_description
 from longreach_dynamics.errors import InputError
+from longreach_machine.description import parse_description
 
 URDF = """<?xml version="1.0"?>
 <robot name="arm">

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import late_events
-from longreach_dynamics.runs import (
+from longreach_dynamics.stepping import IntegrationError
+from longreach_machine.machine import late_events
+from longreach_machine.runs import (
     Column,
     Columns,
     Derived,
@@ -20,7 +21,6 @@ from longreach_dynamics.runs import (
     convert,
     each,
 )
-from longreach_dynamics.stepping import IntegrationError
 
 JOINTS = [Source('joint_states', 'position', name) for name in ('a', 'b')]
 COLUMNS = Columns(

@@ -42,7 +42,7 @@ from longreach_dynamics.hydraulics.inverse import spool_of, stiffness_of_oil
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import piston_and_arm
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_dynamics.trajectories import Reference
+from longreach_machine.trajectories import Reference
 
 
 def held_input(A: np.ndarray, B: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
