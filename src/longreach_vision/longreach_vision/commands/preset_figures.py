@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Derived, Source
 from longreach_machine import Curve, Lane, Panel
+from longreach_machine.runs import Column, Derived, Source
 from longreach_markers.marker.detection import TRACKED
 from longreach_tools.presets import Preset, Request
 from longreach_vision.io.messages import STATUSES
