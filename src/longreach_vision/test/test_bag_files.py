@@ -20,12 +20,19 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.io.compressed_images import jpeg_of
 from longreach_markers.tracking.frames import BodyEstimate
+from longreach_node.frames import header_at
 from longreach_node.stamps import stamp_of
 from longreach_tools.bag import bag_typestore, open_bag
 from longreach_tools.testing import contents, write_bag
-from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
+from longreach_vision.io.bag_files import (
+    BagImages,
+    TrackWriter,
+    image_to_gray,
+    read_tracks,
+    read_truth,
+)
 from longreach_vision.io.track_table import row_of
-from longreach_vision.ros import conversions
+from longreach_vision.ros.conversions import array_to_image
 
 pytest.importorskip('rosbags.rosbag2')
 
@@ -223,7 +230,7 @@ def test_messages_of_another_type(tmp_path):
 
 
 def image_message(pixels, encoding, stamp):
-    return conversions.array_to_image(pixels, encoding, stamp_of(stamp), 'camera')
+    return array_to_image(pixels, encoding, header_at(stamp, 'camera'))
 
 
 def test_images_of_a_bag(tmp_path):
@@ -244,7 +251,7 @@ def test_images_of_a_bag(tmp_path):
         ('left', BEGIN + 2),
     ]
     for picture, (_, _, message) in zip(found, rows, strict=True):
-        np.testing.assert_array_equal(picture.image, conversions.image_to_gray(message, 12))
+        np.testing.assert_array_equal(picture.image, image_to_gray(message, 12))
     assert 'image 1 on /vision/left/image_raw' in found[2].name
     assert [p.camera for p in BagImages(bag, {'right': TOPICS['right']})] == ['right']
 

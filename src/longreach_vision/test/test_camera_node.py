@@ -20,9 +20,10 @@ from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
+from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
-from longreach_vision.ros.conversions import camera_to_info, image_to_gray
+from longreach_vision.ros.conversions import camera_to_info
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, simulators_of
@@ -134,8 +135,7 @@ def test_images_are_those_of_the_library(start, capfd, parameters, right_late):
     for name, one in (('left', left), ('right', right)):
         assert [info.header for info in one.infos] == [image.header for image in one.images]
         assert one.images[0].header.frame_id == f'{name}_camera_optical'
-        header = one.infos[0].header
-        assert one.infos[0] == camera_to_info(CAMERA, header.stamp, header.frame_id)
+        assert one.infos[0] == camera_to_info(CAMERA, (240, 320), one.infos[0].header)
 
 
 def test_a_flood_of_truth_loses_nothing(start):
@@ -189,9 +189,7 @@ def test_it_begins_when_somebody_listens_and_ends_after_the_last_image(start):
     b.until(cameras.node.done.done, 'the end')
     assert left.stamps() == right.stamps() == [0, 50_000_000, 100_000_000]
     assert (left.images[0].height, left.images[0].width) == (60, 80)
-    header = left.infos[0].header
-    info = camera_to_info(CAMERA.scaled(0.25), header.stamp, header.frame_id)
-    assert left.infos[0] == info
+    assert left.infos[0] == camera_to_info(CAMERA.scaled(0.25), (60, 80), left.infos[0].header)
 
 
 def test_a_viewer_gets_each_image_as_its_own(start):

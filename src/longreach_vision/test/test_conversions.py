@@ -1,5 +1,17 @@
 """Between messages and the library's objects."""
 
+import cv2
+import numpy as np
+import pytest
+from longreach_msgs.msg import MarkerEstimate
+from small_rig import seen_at
+from longreach_markers.camera.geometry import Pose
+from longreach_markers.camera.triangulation import Location
+from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
+from longreach_markers.tracking.frames import Estimate, RigFrame
+from longreach_tools.bag import bag_typestore
+from longreach_vision.io.messages import Messages
+from longreach_vision.ros.conversions import ros_type
 import array
 import sys
 from functools import partial
@@ -12,22 +24,23 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseWithCovariance
 from sensor_msgs.msg import Image
 from small_rig import seen_at
+from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
 from longreach_markers.tracking.frames import Estimate
+from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros.conversions import (
     array_to_image,
     camera_to_info,
     estimates_to_detections,
-    image_to_gray,
     observations_to_detections,
     shapes_to_message,
 )
 
-STAMP = Time(sec=12, nanosec=345)
+HEADER = Header(stamp=Time(sec=12, nanosec=345), frame_id='left_optical')
 LENS = (-0.1, 0.02, 1e-3, -2e-3, 0.0)
 CAMERA = Camera('left', 2452, 2054, 2600.0, 2601.5, 1220.25, 1030.5, distortion=LENS)
 
@@ -37,8 +50,8 @@ CAMERA = Camera('left', 2452, 2054, 2600.0, 2601.5, 1220.25, 1030.5, distortion=
 
 def test_there_and_back():
     image = np.random.default_rng(1).integers(0, 255, (5, 7), np.uint8)
-    message = array_to_image(image, 'mono8', STAMP, 'left_optical')
-    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'left_optical')
+    message = array_to_image(image, 'mono8', HEADER)
+    assert message.header == HEADER
     assert (message.height, message.width, message.encoding) == (5, 7, 'mono8')
     assert message.step * 5 == len(message.data) == image.nbytes
     assert bool(message.is_bigendian) == (sys.byteorder == 'big')
@@ -50,13 +63,13 @@ def test_there_and_back():
 
 
 def test_a_message_is_filled_again():
-    first = array_to_image(np.full((4, 6), 7, np.uint8), 'mono8', STAMP, 'a')
+    first = array_to_image(np.full((4, 6), 7, np.uint8), 'mono8', HEADER)
     memory = first.data
-    again = array_to_image(np.full((4, 6), 9, np.uint8), 'mono8', Time(sec=13), 'b', first)
+    again = array_to_image(np.full((4, 6), 9, np.uint8), 'mono8', Header(frame_id='b'), first)
     assert again is first
     assert again.data is memory
-    assert (set(again.data), again.header.stamp.sec, again.header.frame_id) == ({9}, 13, 'b')
-    larger = array_to_image(np.full((5, 6), 3, np.uint8), 'mono8', STAMP, 'b', first)
+    assert (set(again.data), again.header.frame_id) == ({9}, 'b')
+    larger = array_to_image(np.full((5, 6), 3, np.uint8), 'mono8', HEADER, first)
     assert (len(larger.data), larger.height, set(larger.data)) == (30, 5, {3})
 
 
@@ -72,10 +85,10 @@ def test_padding_and_order_of_bytes_are_taken_from_the_message():
 def test_a_camera_as_a_message():
     eight = (-0.1, 0.02, 1e-3, -2e-3, 0.01, 0.1, 0.0, 0.0)
     camera = CAMERA.replace(model='rational_polynomial', distortion=eight)
-    info = camera_to_info(camera, STAMP, 'left_optical')
+    info = camera_to_info(camera, (), HEADER)
     assert (info.width, info.height) == (camera.width, camera.height)
     assert (info.distortion_model, tuple(info.d)) == (camera.model, eight)
-    assert (info.header.stamp, info.header.frame_id) == (STAMP, 'left_optical')
+    assert info.header == HEADER
     assert info.k.tolist() == [2600.0, 0.0, 1220.25, 0.0, 2601.5, 1030.5, 0.0, 0.0, 1.0]
     assert info.p.tolist() == [2600, 0, 1220.25, 0, 0, 2601.5, 1030.5, 0, 0, 0, 1, 0]
     assert info.r.tolist() == np.eye(3).ravel().tolist()
@@ -90,7 +103,7 @@ def test_shapes_show_where_markers_are_and_take_lost_ones_away():
         'tip': Estimate('tip', TRACKED, '', ('left',), place),
         'foot': Estimate('foot', LOST, 'gone'),
     }
-    shapes = shapes_to_message(estimates, {'tip': 0.2, 'foot': 0.1}, STAMP, 'world').markers
+    shapes = shapes_to_message(estimates, {'tip': 0.2, 'foot': 0.1}, HEADER).markers
     assert [(shape.ns, shape.action) for shape in shapes] == [
         ('tip/place', Marker.ADD),
         ('tip/name', Marker.ADD),
@@ -130,8 +143,8 @@ def vision_msgs(monkeypatch):
 
 def test_markers_in_an_image_as_detections(vision_msgs):
     observed = {'tip': seen_at(101.5, 55.25), 'base': lost('hidden', np.array([3.0, 4.0]), 9.0)}
-    told = observations_to_detections(observed, Time(sec=3), 'left')
-    assert (told.header.stamp.sec, told.header.frame_id) == (3, 'left')
+    told = observations_to_detections(observed, HEADER)
+    assert told.header == HEADER
     (one,) = told.detections
     assert one.id == one.results[0].hypothesis.class_id == 'tip'
     assert one.results[0].hypothesis.score == 1.0
@@ -149,7 +162,7 @@ def test_markers_in_space_as_detections(vision_msgs):
         'tip': Estimate('tip', UNCERTAIN, 'soft', ('left',), in_plane=place),
         'base': Estimate('base', LOST, 'hidden'),
     }
-    told = estimates_to_detections(estimates, {'tip': 0.2, 'base': 0.1}, Time(sec=3), 'world')
+    told = estimates_to_detections(estimates, {'tip': 0.2, 'base': 0.1}, HEADER)
     (one,) = told.detections
     (found,) = one.results
     assert (found.hypothesis.class_id, found.hypothesis.score) == ('tip', 0.0)
@@ -158,3 +171,85 @@ def test_markers_in_space_as_detections(vision_msgs):
     np.testing.assert_array_equal(told_covariance[:3, :3], covariance)
     assert np.diag(told_covariance)[3:].min() > 3.0
     assert (one.bbox.size.x, one.bbox.center.position.y) == (0.4, 2.0)
+
+
+STAMP = 12_000_000_345
+
+
+@pytest.fixture(params=['ros', 'bag'])
+def types(request):
+    return ros_type if request.param == 'ros' else bag_typestore().types.__getitem__
+
+
+def is_headed(message, frame_id):
+    header = message.header
+    return (header.stamp.sec, header.stamp.nanosec, header.frame_id) == (12, 345, frame_id)
+
+
+def test_observations_are_told_as_they_are(types):
+    observations = {
+        'one': seen_at(101.5, 55.25),
+        'two': seen_at(101.5, 55.25, UNCERTAIN),
+        'three': lost('nothing here', np.array([7.0, 8.0]), 12.0),
+    }
+    message = Messages(types).observations(observations, 'left', STAMP, 'left_optical')
+    assert is_headed(message, 'left_optical')
+    assert message.camera == 'left'
+    one, two, three = message.observations
+    told = [(one.name, one.status, one.reason) for one in message.observations]
+    assert told == [('one', 0, ''), ('two', 1, 'too soft'), ('three', 2, 'nothing here')]
+    assert one.center.tolist() == two.center.tolist() == [101.5, 55.25]
+    assert one.covariance.tolist() == [4e-4, 1e-4, 1e-4, 9e-4]
+    assert one.ellipse_center.tolist() == [101.6, 55.35]
+    assert (one.axes.tolist(), one.angle) == ([12.0, 0.8 * 12.0], 0.3)
+    assert (one.rim_support, one.residual) == (0.9, 1.5)
+    assert three.center.tolist() == [7.0, 8.0]
+    assert np.isnan(three.covariance).all()
+
+
+def test_estimates_are_told_as_they_are_and_nan_where_unknown(types):
+    flat = Location(np.array([1.0, 0.0, 3.0]), np.diag([1e-6, 0.0, 4e-6]))
+    free = Location(np.array([1.0, 0.02, 3.0]), np.full((3, 3), 2e-6))
+    estimates = {
+        'both': Estimate('both', UNCERTAIN, 'why', ('left', 'right'), flat, free, 0.02, 0.001),
+        'one': Estimate('one', TRACKED, '', ('right',), flat),
+        'none': Estimate('none', LOST, 'gone'),
+    }
+    message = Messages(types).estimates(RigFrame(0.0, 0.004, {}, estimates), STAMP, 'boom_base')
+    assert is_headed(message, 'boom_base')
+    assert message.stamp_gap == 0.004
+    both, one, none = message.estimates
+    assert [(e.name, e.status, e.reason, e.cameras) for e in (both, one, none)] == [
+        ('both', 1, 'why', MarkerEstimate.LEFT | MarkerEstimate.RIGHT),
+        ('one', 0, '', MarkerEstimate.RIGHT),
+        ('none', 2, 'gone', 0),
+    ]
+    assert (both.in_plane.x, both.in_plane.z, both.triangulated.y) == (1.0, 3.0, 0.02)
+    assert both.in_plane_covariance.tolist() == [1e-6, 0, 0, 0, 0, 0, 0, 0, 4e-6]
+    assert both.triangulated_covariance.tolist() == [2e-6] * 9
+    assert (both.out_of_plane, both.out_of_plane_deviation) == (0.02, 0.001)
+    assert np.isnan([one.triangulated.x, one.out_of_plane, one.out_of_plane_deviation]).all()
+    assert np.isnan([none.in_plane.x, *none.in_plane_covariance, none.triangulated.z]).all()
+
+
+def test_the_pose_of_a_body_has_the_covariance_that_ros_defines(types):
+    """Position first, and rotations about the fixed axes of the parent frame."""
+    rng = np.random.default_rng(1)
+    rotation = cv2.Rodrigues(np.array([0.3, -0.8, 1.1]))[0]
+    root = 1e-3 * rng.standard_normal((6, 6))
+    pose = Pose(rotation, np.array([1.0, 2.0, 3.0]), root @ root.T)
+    drawn = np.empty((20_000, 6))
+    for row, error in zip(drawn, rng.standard_normal((20_000, 6)) @ root.T, strict=True):
+        turned = rotation @ cv2.Rodrigues(error[:3])[0]
+        row[:3], row[3:] = error[3:], cv2.Rodrigues(turned @ rotation.T)[0].ravel()
+    message = Messages(types).body(pose, STAMP, 'world')
+    assert is_headed(message, 'world')
+    place, turn = message.pose.pose.position, message.pose.pose.orientation
+    found = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
+    np.testing.assert_allclose(found.matrix, pose.matrix, atol=1e-12)
+    told = message.pose.covariance.reshape(6, 6)
+    scale = np.sqrt(np.diag(told))
+    # Correlations of 20,000 draws have errors of 0.007.
+    np.testing.assert_allclose(
+        np.cov(drawn.T) / np.outer(scale, scale), told / np.outer(scale, scale), atol=0.04
+    )

@@ -18,8 +18,9 @@ from longreach_markers.io.source_base import Frame, ImageSource
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
+from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros import video_feed
-from longreach_vision.ros.conversions import camera_to_info, image_to_gray
+from longreach_vision.ros.conversions import camera_to_info
 from longreach_vision.ros.video_node import VideoNode
 
 HEIGHT, WIDTH = 24, 32
@@ -85,9 +86,7 @@ def test_a_folder(folder, calibration, pace, profile):
     assert {m.header.frame_id for m in (*images, *infos)} == {'left_optical'}
     assert stamps(images) == stamps(infos)
     assert set(np.diff(stamps(images))) == {10_000_000}
-    header = infos[0].header
-    camera = read_camera(calibration)
-    assert infos[0] == camera_to_info(camera, header.stamp, header.frame_id)
+    assert infos[0] == camera_to_info(read_camera(calibration), (), infos[0].header)
 
 
 def test_compressed_images_for_who_asks_for_them(folder):
@@ -119,9 +118,7 @@ def test_sources_by_name_are_cameras_of_their_own(folder, calibration, tmp_path,
         tests.until(lambda: len(reports) >= 3, 'diagnostics of each camera')
     assert [len(found) for found in images.values()] == [5, 5, 1]
     assert images['top'][0].header.frame_id == 'yard/top_camera_optical'
-    header = infos[0].header
-    camera = read_camera(calibration)
-    assert infos[0] == camera_to_info(camera, header.stamp, header.frame_id)
+    assert infos[0] == camera_to_info(read_camera(calibration), (), infos[0].header)
     names = [report.status[0].name for report in reports]
     assert {'video: left', 'video: right', 'video: top'} <= set(names)
     assert f'end of {short} after 1 images' in capfd.readouterr().err

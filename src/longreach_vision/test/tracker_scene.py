@@ -14,9 +14,10 @@ from longreach_markers.rig import load_rig
 from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_node import diagnostics, qos
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.frames import header_at
+from longreach_node.stamps import nanoseconds_of
 from longreach_vision.io.messages import Messages
-from longreach_vision.ros import conversions
+from longreach_vision.ros.conversions import array_to_image, ros_type
 from longreach_vision.ros.tracker_node import TrackerNode
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
@@ -32,7 +33,7 @@ class Shot(NamedTuple):
 
     def message(self):
         frame = f'{self.camera}_camera_optical'
-        return conversions.array_to_image(self.image, 'mono8', stamp_of(self.stamp), frame)
+        return array_to_image(self.image, 'mono8', header_at(self.stamp, frame))
 
 
 def shots(count, skew=0, first=0, sides=SIDES, own=None, motion=motion):
@@ -58,7 +59,7 @@ def by_library(taken, tmp_path):
     write_rig(rig(), tmp_path / 'library.yaml')
     # A file rounds the poses.
     own = load_rig(tmp_path / 'library.yaml')
-    follower, make = Follower(own), Messages(conversions.ros_type)
+    follower, make = Follower(own), Messages(ros_type)
     pairs = ImagePairs(tuple(own.cameras), own.tracking.gap, 0.5)
     sets = [ready for shot in taken for ready in pairs.add(*shot)] + pairs.flush()
     observed, estimated = [], []

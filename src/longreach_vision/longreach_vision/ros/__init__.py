@@ -1,1 +1,1 @@
-"""The nodes, their messages, and requests to them."""
+"""The nodes and their messages."""

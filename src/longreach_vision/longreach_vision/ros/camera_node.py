@@ -24,18 +24,17 @@ from rclpy.task import Future
 
 from longreach_dynamics.errors import InputError, shortened
 from longreach_markers.io.images import keep_freed_memory
-from longreach_markers.rig import MountedCamera, load_rig
+from longreach_markers.rig import load_rig
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
-from longreach_node.frames import frame_name
 from longreach_node.parameters import declare
-from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
-from longreach_vision.ros import conversions
+from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import CameraNodeParameters
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
 from longreach_vision.simulator.marker_path import Frame, FrameTimes, markers_from_message
-from longreach_vision.simulator.scene import Scene, load_look, scene_of
+from longreach_vision.simulator.scene import load_look
+from longreach_vision.simulator.sequences import simulators_of
 
 # Period of the timer while images are due, longest time between drawn images while messages keep
 # arriving, time between the last image and the end of the node, for listeners to process it, and
@@ -48,49 +47,32 @@ Viewer = Callable[[str, int, np.ndarray], None]
 
 
 class SimulatedView:
-    """
-    A camera with its publishers; images are drawn into a reused message.
-
-    The scene is at the scale of the settings; the seed is that of noise; images
-    are by ``skew`` [s] later than those of the first camera.
-    """
+    """A camera with its publishers; images are late by ``delay`` [ns] and ``skew`` [s]."""
 
     def __init__(
         self,
         node: Node,
         settings: CameraNodeParameters,
-        name: str,
-        mounted: MountedCamera,
-        scene: Scene,
-        seed: int,
+        simulator: CameraSimulator,
+        delay: int,
         skew: float,
     ) -> None:
-        self.name, self._seed = name, seed
+        camera = simulator.camera
+        self._simulator, self.name, self._delay = simulator, camera.name, delay
         self.times = FrameTimes(settings.frame_rate, skew)
-        self._delay = seconds_to_nanoseconds(mounted.delay)
-        camera = mounted.camera.scaled(settings.scale).replace(name=name)
-        header = stamp_of(0), frame_name(node, settings, f'{name}_camera_optical')
-        blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
-        self._message = conversions.array_to_image(blank, 'mono8', *header)
-        self._info = conversions.camera_to_info(camera, *header)
-        self._buffer = np.frombuffer(self._message.data, np.uint8).reshape(blank.shape)
-        line_time = mounted.line_time / settings.scale
-        self._simulator = CameraSimulator(camera, mounted.pose, scene, line_time)
-        self.images = ImagePublishers(node, name, settings.jpeg_quality)
+        self.images = ImagePublishers(
+            node, settings, self.name, camera, f'{self.name}_camera_optical'
+        )
 
     def show(self, frame: Frame, viewer: Viewer | None) -> None:
-        """Draw and publish an image; with a viewer, which gets a copy, only to subscribers."""
-        rng = frame_rng(self._seed, self.name, frame.number)
+        """Draw and publish an image; a viewer gets a copy."""
+        rng = frame_rng(self._simulator.scene.look.seed, self.name, frame.number)
         at = frame.stamp * 1e-9
-        self._buffer[:] = self._simulator.image(frame.positions, frame.velocities, at, rng)
+        image = self._simulator.image(frame.positions, frame.velocities, at, rng)
         stamp = frame.stamp + self._delay
-        self._message.header.stamp = self._info.header.stamp = stamp_of(stamp)
-        if viewer is None or self.images.subscribers:
-            self.images.publish(self._buffer, self._message, self._info)
-        else:
-            self.images.publish_info(self._info)
+        self.images.publish(image, stamp)
         if viewer is not None:
-            viewer(self.name, stamp, self._buffer.copy())
+            viewer(self.name, stamp, image.copy())
 
 
 class _DueFrame(NamedTuple):
@@ -102,12 +84,7 @@ class _DueFrame(NamedTuple):
 
 
 class CameraNode(Node):
-    """
-    Simulated cameras that observe markers.
-
-    With a ``viewer``, which receives each image without the middleware, images are published only
-    while there are subscribers.
-    """
+    """Simulated cameras; a ``viewer`` receives each image without the middleware."""
 
     viewer: Viewer | None = None
 
@@ -123,17 +100,18 @@ class CameraNode(Node):
         self.done = Future()
         self.settings = settings = declare(self, kind, self.change, otherwise)
         rig, look = load_rig(settings.rig), load_look(settings.look or None)
-        self._scene = scene_of(rig, look.scaled(settings.scale))
+        simulators = simulators_of(rig.scaled(settings.scale), look.scaled(settings.scale))
+        self._names = rig.names
         topics = [self.resolve_topic_name(f'{camera}/image_raw') for camera in rig.cameras]
         self.get_logger().info(
-            f'draws {", ".join(self._scene.names)} as'
+            f'draws {", ".join(self._names)} as'
             f' {self.resolve_topic_name("marker_truth")} says; {settings.frame_rate:g} images per'
             f' second on {", ".join(topics)}'
         )
         warm_up()
         self._views = [
-            SimulatedView(self, settings, *camera, self._scene, look.seed, settings.skew * (k > 0))
-            for k, camera in enumerate(rig.cameras.items())
+            SimulatedView(self, settings, one, rig.delays[name], settings.skew * (k > 0))
+            for k, (name, one) in enumerate(simulators.items())
         ]
         # In the order of drawing; complete once it has or had the last image.
         self._waiting: deque[_DueFrame] = deque()
@@ -155,12 +133,12 @@ class CameraNode(Node):
     def _on_truth(self, message: MarkerPositions) -> None:
         self._heard += 1
         try:
-            positions, velocities = markers_from_message(message, self._scene.names)
+            positions, velocities = markers_from_message(message, self._names)
         except InputError as error:
             self._counts['invalid'] += 1
             self.get_logger().warning(f'not used: {error}', throttle_duration_sec=1.0)
             return
-        missing = np.array(self._scene.names)[~np.isfinite(positions[:, 0])]
+        missing = np.array(self._names)[~np.isfinite(positions[:, 0])]
         if missing.size and self._heard - self._counts['invalid'] == 1:
             text = (
                 f'not drawn, because marker_truth has no such marker: {", ".join(missing)}; it'

@@ -11,25 +11,21 @@ from __future__ import annotations
 import array
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, TransformStamped, Vector3
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.io.images import to_message_fields
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.tracking.frames import Estimate
-from longreach_node.stamps import nanoseconds_of
-from longreach_vision.io.bag_files import image_to_gray as image_to_gray
 from longreach_vision.io.messages import Messages
 
 # RGB colour of each status in RViz, as in the overlays.
@@ -45,25 +41,13 @@ _ANY_ANGLE = math.pi**2 / 3.0
 # --- images ----------------------------------------------------------------------------------
 
 
-def image_stamp(message: Image | CompressedImage) -> int:
-    """Return the stamp of an image [ns]."""
-    stamp = message.header.stamp
-    if stamp.sec < 0 or stamp.nanosec >= 1_000_000_000:
-        raise InputError(
-            f'stamp has sec = {stamp.sec}, nanosec = {stamp.nanosec}, allowed: 0 or more, and'
-            ' [0, 999999999]; correct the clock or the driver of the camera'
-        )
-    return nanoseconds_of(stamp)
-
-
 def array_to_image(
-    image: np.ndarray, encoding: str, stamp: Time, frame_id: str, message: Image | None = None
+    image: np.ndarray, encoding: str, header: Header, message: Image | None = None
 ) -> Image:
-    """Return an array as an image message."""
+    """Return an array as an image message, by default a new one."""
     fields = to_message_fields(image, encoding)
-    if message is None:
-        message = Image()
-    message.header = Header(stamp=stamp, frame_id=frame_id)
+    message = message or Image()
+    message.header = header
     message.height, message.width, message.step = fields.height, fields.width, fields.step
     message.encoding = encoding
     message.is_bigendian = int(fields.is_bigendian)
@@ -81,11 +65,13 @@ def array_to_image(
 # --- cameras ---------------------------------------------------------------------------------
 
 
-def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
-    """Return the camera_info of a camera."""
+def camera_to_info(camera: Camera | None, shape: Sequence[int], header: Header) -> CameraInfo:
+    """Return the camera_info of a camera; without one (k = 0) that of images of a shape."""
+    if camera is None:
+        return CameraInfo(header=header, height=shape[0], width=shape[1])
     k = camera.matrix
     return CameraInfo(
-        header=Header(stamp=stamp, frame_id=frame_id),
+        header=header,
         width=camera.width,
         height=camera.height,
         distortion_model=camera.model,
@@ -103,29 +89,22 @@ def ros_type(kind: str) -> Any:
     return getattr(import_module(f'{package}.msg'), name)
 
 
-def pose_to_transform(pose: Pose, stamp: Time, frame_id: str, child: str) -> TransformStamped:
-    """Return a pose as the transform from its own frame, ``child``, to ``frame_id``."""
-    message = TransformStamped(header=Header(stamp=stamp, frame_id=frame_id), child_frame_id=child)
-    placed = Messages(ros_type).pose(pose)
+def pose_to_transform(pose: Pose, header: Header, child: str) -> TransformStamped:
+    """Return a pose as the transform from its own frame, ``child``, to that of the header."""
+    message = TransformStamped(header=header, child_frame_id=child)
     x, y, z = pose.translation.tolist()
     message.transform.translation = Vector3(x=x, y=y, z=z)
-    message.transform.rotation = placed.orientation
+    message.transform.rotation = Messages(ros_type).pose(pose).orientation
     return message
-
-
-def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:
-    """Return the camera_info of an uncalibrated camera (k = 0); size in [px]."""
-    return CameraInfo(header=Header(stamp=stamp, frame_id=frame_id), width=width, height=height)
 
 
 # --- markers ---------------------------------------------------------------------------------
 
 
 def shapes_to_message(
-    estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
+    estimates: Mapping[str, Estimate], radii: Mapping[str, float], header: Header
 ) -> MarkerArray:
     """Return markers as coloured spheres with labels; a lost marker is deleted."""
-    header = Header(stamp=stamp, frame_id=frame_id)
     shapes = []
     for name, estimate in estimates.items():
         place = Marker(header=header, ns=f'{name}/place', type=Marker.SPHERE)
@@ -153,9 +132,7 @@ def shapes_to_message(
 # --- vision_msgs, where installed ------------------------------------------------------------
 
 
-def observations_to_detections(
-    observations: Mapping[str, Observation], stamp: Time, frame_id: str
-) -> Any:
+def observations_to_detections(observations: Mapping[str, Observation], header: Header) -> Any:
     """
     Return the markers seen in an image, without LOST ones, as a vision_msgs/Detection2DArray.
 
@@ -163,7 +140,6 @@ def observations_to_detections(
     axes.
     """
     kinds: Any = import_module('vision_msgs.msg')
-    header = Header(stamp=stamp, frame_id=frame_id)
     message = kinds.Detection2DArray(header=header)
     for name, seen in observations.items():
         if seen.status == LOST:
@@ -181,7 +157,7 @@ def observations_to_detections(
 
 
 def estimates_to_detections(
-    estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
+    estimates: Mapping[str, Estimate], radii: Mapping[str, float], header: Header
 ) -> Any:
     """
     Return the markers in space, triangulated if possible, as a vision_msgs/Detection3DArray.
@@ -189,7 +165,6 @@ def estimates_to_detections(
     The variances of the orientation are those of any angle; the box is a cube around the marker.
     """
     kinds: Any = import_module('vision_msgs.msg')
-    header = Header(stamp=stamp, frame_id=frame_id)
     message = kinds.Detection3DArray(header=header)
     for name, estimate in estimates.items():
         location = estimate.triangulated or estimate.in_plane

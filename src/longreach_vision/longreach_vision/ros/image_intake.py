@@ -14,7 +14,8 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.io.images import BitDepth
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.follower import size_error
-from longreach_vision.ros import conversions
+from longreach_node.stamps import nanoseconds_from
+from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros.node_parameters import TrackerParameters
 
 # Least time between warnings of one kind [s of wall time].
@@ -69,8 +70,8 @@ class ImageIntake:
     def on_image(self, camera: str, message: Image | CompressedImage) -> None:
         """Process an image; one that cannot be used is counted and skipped."""
         try:
-            stamp = conversions.image_stamp(message)
-            image = conversions.image_to_gray(message, self._depths[camera])
+            stamp = nanoseconds_from(message.header.stamp, "the driver's stamp")
+            image = image_to_gray(message, self._depths[camera])
         except InputError as error:
             self._refuse(camera, str(error))
             return

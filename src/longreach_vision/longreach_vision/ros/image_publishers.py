@@ -7,41 +7,52 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
+from longreach_markers.camera.model import Camera
 from longreach_markers.io.compressed_images import jpeg_of
 from longreach_node import qos
+from longreach_node.frames import frame_name, header_at
+from longreach_vision.ros.conversions import array_to_image, camera_to_info
+from longreach_vision.ros.node_parameters import ImageParameters
 
 
 class ImagePublishers:
-    """Publishers of a camera's images below its name, if any; JPEG only while subscribed to."""
+    """Publishers of a camera's images below its name, if any; images only while subscribed to."""
 
-    def __init__(self, node: Node, camera: str, quality: int) -> None:
-        prefix = f'{camera}/' if camera else ''
-        self._quality = quality
-        create = node.create_publisher
+    def __init__(
+        self,
+        node: Node,
+        settings: ImageParameters,
+        name: str,
+        camera: Camera | None,
+        frame: str,
+        encoding: str = 'mono8',
+    ) -> None:
+        self._settings, self._camera, self._encoding = settings, camera, encoding
+        self._frame = frame_name(node, settings, frame)
+        prefix, create = f'{name}/' if name else '', node.create_publisher
         self._raw = create(Image, f'{prefix}image_raw', qos.IMAGES)
         self._compressed = create(CompressedImage, f'{prefix}image_raw/compressed', qos.IMAGES)
         self._infos = create(CameraInfo, f'{prefix}camera_info', qos.IMAGES)
         self.topic = self._raw.topic_name
+        self._message = Image()
 
     @property
     def subscribers(self) -> int:
         """Number of subscribers of images, raw or compressed."""
         return sum(one.get_subscription_count() for one in (self._raw, self._compressed))
 
-    def publish(self, image: np.ndarray, message: Image, info: CameraInfo) -> None:
-        """Publish an image."""
-        self.publish_info(info)
-        self._raw.publish(message)
+    def publish(self, image: np.ndarray, stamp: int) -> None:
+        """Publish an image with its stamp [ns]."""
+        header = header_at(stamp, self._frame)
+        self._infos.publish(camera_to_info(self._camera, image.shape, header))
+        if self._raw.get_subscription_count():
+            self._raw.publish(array_to_image(image, self._encoding, header, self._message))
         if self._compressed.get_subscription_count():
             # As image_transport writes it.
-            form = f'{message.encoding}; jpeg compressed {message.encoding}'
-            packed = CompressedImage(header=message.header, format=form)
-            packed.data.frombytes(jpeg_of(image, self._quality))
+            form = f'{self._encoding}; jpeg compressed {self._encoding}'
+            packed = CompressedImage(header=header, format=form)
+            packed.data.frombytes(jpeg_of(image, self._settings.jpeg_quality))
             self._compressed.publish(packed)
-
-    def publish_info(self, info: CameraInfo) -> None:
-        """Publish the camera_info of an image that is not published."""
-        self._infos.publish(info)
 
     def is_heard(self) -> bool:
         """Return whether all reliable subscribers have all images, after 10 ms at most."""

@@ -20,10 +20,16 @@ from longreach_markers.rig import Rig
 from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImageSet
 from longreach_node import qos
-from longreach_node.frames import Transforms, frame_name, optional_message
-from longreach_node.stamps import stamp_of
+from longreach_node.frames import Transforms, frame_name, header_at, optional_message
 from longreach_vision.io.messages import Messages, cameras_of
-from longreach_vision.ros import conversions
+from longreach_vision.ros.conversions import (
+    array_to_image,
+    estimates_to_detections,
+    observations_to_detections,
+    pose_to_transform,
+    ros_type,
+    shapes_to_message,
+)
 from longreach_vision.ros.node_parameters import TrackerParameters
 
 
@@ -53,7 +59,7 @@ class TrackerPublishers:
     def __init__(self, node: Node, settings: TrackerParameters, rig: Rig) -> None:
         self._node, self.settings, self._rig = node, settings, rig
         self._frame_id = settings.frame_id.lstrip('/')
-        self._messages = Messages(conversions.ros_type, cameras_of(rig.cameras))
+        self._messages = Messages(ros_type, cameras_of(rig.cameras))
         self._radii = {marker.name: marker.radius for marker in rig.markers}
         create = node.create_publisher
         found = qos.stream(settings.lossless)
@@ -85,18 +91,14 @@ class TrackerPublishers:
 
     def show_cameras(self, rig: Rig, stamp: int, frames: Mapping[str, str]) -> None:
         """Publish the latched poses of the cameras, and transforms to their known frames."""
-        self._frames, at = frames, (stamp_of(stamp), self._frame_id)
+        self._frames, header = frames, header_at(stamp, self._frame_id)
         for name, mounted in rig.cameras.items():
             pose = self._messages.pose(mounted.pose)
-            header = self._messages.header(stamp, self._frame_id)
             self._poses[name].publish(PoseStamped(header=header, pose=pose))
         if self._transforms is not None:
+            poses = {name: rig.cameras[name].pose for name in frames}
             self._transforms.hold(
-                [
-                    conversions.pose_to_transform(mounted.pose, *at, frames[name])
-                    for name, mounted in rig.cameras.items()
-                    if name in frames
-                ]
+                [pose_to_transform(poses[name], header, frame) for name, frame in frames.items()]
             )
 
     def publish(self, images: ImageSet, frame: RigFrame, rig: Rig) -> None:
@@ -105,35 +107,34 @@ class TrackerPublishers:
             at = images.stamps[name], self._frames[name]
             self._observations.publish(self._messages.observations(found, name, *at))
             if self._is_asked_for('2d'):
-                detections = conversions.observations_to_detections(found, stamp_of(at[0]), at[1])
+                detections = observations_to_detections(found, header_at(*at))
                 self._detections['2d'].publish(detections)
         if images.late:
             # Estimates are published in increasing order of time.
             return
         self._markers.publish(self._messages.estimates(frame, images.stamp, self._frame_id))
-        at = stamp_of(images.stamp), self._frame_id
+        header = header_at(images.stamp, self._frame_id)
         if self._is_asked_for('3d'):
-            detections = conversions.estimates_to_detections(frame.estimates, self._radii, *at)
+            detections = estimates_to_detections(frame.estimates, self._radii, header)
             self._detections['3d'].publish(detections)
         self._publish_poses(frame, images.stamp)
         now = images.stamp * 1e-9
         if self._shapes.is_due(now, 2.0 * self.settings.overlay_rate):
-            shapes = conversions.shapes_to_message(frame.estimates, self._radii, *at)
+            shapes = shapes_to_message(frame.estimates, self._radii, header)
             self._shapes.publisher.publish(shapes)
         if self._overlay.is_due(now, self.settings.overlay_rate):
             width = self.settings.overlay_width / len(rig.cameras)
             seen = images.images, images.times, frame.observations
             picture = draw_cameras(rig.cameras, *seen, width)
-            at = stamp_of(images.stamp), self._frames[next(iter(images.images))]
-            message = conversions.array_to_image(picture, 'bgr8', *at)
-            self._overlay.publisher.publish(message)
+            header = header_at(images.stamp, self._frames[next(iter(images.images))])
+            self._overlay.publisher.publish(array_to_image(picture, 'bgr8', header))
 
     def _is_asked_for(self, kind: str) -> bool:
         found = self._detections.get(kind)
         return found is not None and found.get_subscription_count() > 0
 
     def _publish_poses(self, frame: RigFrame, stamp: int) -> None:
-        moving, at = [], (stamp_of(stamp), self._frame_id)
+        moving, header = [], header_at(stamp, self._frame_id)
         for name, body in frame.bodies.items():
             if body.pose is not None:
                 self._bodies[name].publish(self._messages.body(body.pose, stamp, self._frame_id))
@@ -146,9 +147,7 @@ class TrackerPublishers:
                 moving.append((name, Pose(np.eye(3), location.position)))
         self._transforms.send(
             [
-                conversions.pose_to_transform(
-                    pose, *at, frame_name(self._node, self.settings, name)
-                )
+                pose_to_transform(pose, header, frame_name(self._node, self.settings, name))
                 for name, pose in moving
             ]
         )

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from rclpy.node import Node
-from sensor_msgs.msg import Image
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.model import Camera
@@ -22,9 +21,6 @@ from longreach_markers.io.camera_images import CaptureOptions
 from longreach_markers.io.image_sources import is_live, open_source
 from longreach_markers.io.pictures import pictures_of
 from longreach_markers.io.source_base import ImageSource
-from longreach_node.frames import frame_name
-from longreach_node.stamps import stamp_of
-from longreach_vision.ros import conversions
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import VideoNodeParameters
 
@@ -52,13 +48,13 @@ class Channel:
         self, node: Node, settings: VideoNodeParameters, camera: Camera | None, name: str
     ) -> None:
         self._settings, self._camera, self.source = settings, camera, settings.source
-        self._frame = frame_name(node, settings, settings.frame_id)
-        self.images = ImagePublishers(node, name, settings.jpeg_quality)
+        self.images = ImagePublishers(
+            node, settings, name, camera, settings.frame_id, settings.encoding
+        )
         self.counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
         self.waits_for = 'the source'
         self.latest = 0
         self.refused: list[str] = []
-        self._message: Image | None = None
 
     def open(self, clock: Callable[[], int]) -> ImageSource:
         """Open the source of the images."""
@@ -88,16 +84,7 @@ class Channel:
                 f' for {camera.width} x {camera.height} px; calibrate the camera at the image size'
                 ' in use'
             )
-        header = stamp_of(nanoseconds), self._frame
-        info = (
-            conversions.camera_to_info(camera, *header)
-            if camera
-            else conversions.size_to_info(width, height, *header)
-        )
-        self._message = conversions.array_to_image(
-            image, settings.encoding, *header, self._message
-        )
-        self.images.publish(image, self._message, info)
+        self.images.publish(image, nanoseconds)
         self.counts['images'] += 1
         self.latest, self.waits_for = nanoseconds, ''
 
