@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import yaml
 from known_rig import (
     CAMERAS,
     CLUSTERED,
@@ -22,9 +23,12 @@ from known_rig import (
 )
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.setup import bundle_adjustment
+from longreach_markers.setup.bundle_adjustment import State, projected
+from longreach_markers.setup.reference_points import Reference, load_reference, read_cameras
 
 # --- the estimate ---------------------------------------------------------------------------
 
@@ -187,3 +191,66 @@ def test_covariances_of_poses_points_and_plane_are_honest(repetitions):
 def test_what_determines_no_pose_is_refused(values, text):
     with pytest.raises(InputError, match=re.escape(text)):
         solved(values)
+
+
+# --- files of reference points -------------------------------------------------------------------
+
+
+CAMERA = {'calibration': 'any.yaml'}
+
+
+@pytest.mark.parametrize(
+    ('values', 'text'),
+    [
+        (change(cameras={}), 'cameras: left and right are missing'),
+        (change(cameras={'position': CAMERA}), "cameras has 'position', which is a key"),
+        (change(cameras={f'c{k}': CAMERA for k in range(9)}), '9 cameras, allowed: up to 8'),
+        (change(cameras={'2nd': CAMERA}), 'cameras.2nd is unknown'),
+        (points_with(1, name='p1'), "points has the name 'p1', allowed: no two alike"),
+        (points_with(1, name='left'), "points has the name 'left'"),
+        (points_with(1, position=[1.0, 2.0]), 'points[1].position has 2 values, allowed: 3'),
+        (points_with(1, position=[1.0, 1e9, 0.0]), 'points[1].position[1] ='),
+        (points_with(1, deviation=0.0), 'points[1].deviation = 0.0, allowed: [1e-09, 10] m'),
+        (points_with(1, colour='red'), 'points[1].colour is unknown'),
+        (
+            change(distances=[{'between': ['p1', 'p99'], 'distance': 1.0}]),
+            "distances[0].between has 'p99', allowed: left, right, p1",
+        ),
+        (
+            change(distances=[{'between': ['p1', 'p1'], 'distance': 1.0}]),
+            "distances[0].between has 'p1' twice",
+        ),
+        (change(pixel_deviation=-1.0), 'reference.yaml: pixel_deviation = -1.0'),
+        (
+            change(cameras={'left': CAMERA}),
+            'points[0] has a pixel for right, but cameras has no right',
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused(tmp_path, values, text):
+    file = tmp_path / 'reference.yaml'
+    file.write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError, match=re.escape(text)):
+        load_reference(file)
+
+
+def test_a_calibration_that_is_missing(tmp_path):
+    with pytest.raises(InputError, match=r'left\.yaml cannot be read'):
+        read_cameras(from_mapping(Reference, mapping()), tmp_path)
+
+
+def test_jacobians_are_those_of_differences():
+    rng = np.random.default_rng(4)
+    pose = POSES['left']
+    for camera in (LENS, FISHEYE):
+        pixels, J = projected(camera, pose, SPREAD)
+        np.testing.assert_allclose(pixels, camera.project(pose.to_camera(SPREAD)), atol=1e-9)
+        step = 1e-6 * rng.standard_normal(6 + SPREAD.size)
+        ahead, behind = (State((pose,), SPREAD).moved(sign * step) for sign in (1.0, -1.0))
+        change = (
+            camera.project(ahead.poses[0].to_camera(ahead.points))
+            - camera.project(behind.poses[0].to_camera(behind.points))
+        ) / 2.0
+        told = J[:, :, :6] @ step[:6]
+        told += np.einsum('nij,nj->ni', J[:, :, 6:], step[6:].reshape(-1, 3))
+        np.testing.assert_allclose(told, change, rtol=1e-5, atol=1e-8)

@@ -1,42 +1,36 @@
 """Between messages and the library's objects."""
 
-import cv2
-import numpy as np
-import pytest
-from longreach_msgs.msg import MarkerEstimate
-from small_rig import seen_at
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.triangulation import Location
-from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
-from longreach_markers.tracking.frames import Estimate, RigFrame
-from longreach_tools.bag import bag_typestore
-from longreach_vision.io.messages import Messages
-from longreach_vision.ros.conversions import ros_type
 import array
 import sys
 from functools import partial
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseWithCovariance
+from longreach_msgs.msg import MarkerEstimate
 from sensor_msgs.msg import Image
 from small_rig import seen_at
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
+from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
-from longreach_markers.tracking.frames import Estimate
+from longreach_markers.tracking.frames import Estimate, RigFrame
+from longreach_tools.bag import bag_typestore
 from longreach_vision.io.bag_files import image_to_gray
+from longreach_vision.io.messages import Messages
 from longreach_vision.ros.conversions import (
     array_to_image,
     camera_to_info,
     estimates_to_detections,
     observations_to_detections,
+    ros_type,
     shapes_to_message,
 )
 
