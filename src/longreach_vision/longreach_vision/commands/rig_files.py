@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -140,51 +140,20 @@ def _write(out: Path, entries: dict[str, Any], source: Path) -> None:
         before = known.get(side) if isinstance(known, dict) else None
         if isinstance(before, dict):
             camera |= {key: value for key, value in before.items() if key not in _POSED}
-    fresh = {
+    blocks = {
         key: yaml.safe_dump({key: value}, default_flow_style=None, sort_keys=False, width=95)
         for key, value in entries.items()
     }
-    fresh['cameras'] = fresh['cameras'].replace('\n', f'  # {_UNITS}\n', 1)
-    text = _merged(source.read_text(encoding='utf-8'), fresh) if old else ''.join(fresh.values())
-    with writing(out) as path:
-        if not _means(path, text, old | entries):
-            raise InputError(
-                f'{source}: the layout of this file does not allow cameras and plane to be'
-                ' replaced, allowed: each entry starts a line with its name, no braces around all,'
-                ' no end mark, no references; give a new file, and copy the rest to it'
-            )
-
-
-def _means(file: Path, text: str, expected: dict[str, Any]) -> bool:
-    file.write_text(text, encoding='utf-8')
-    try:
-        return load_yaml(file) == expected
-    except InputError:
-        return False
-
-
-def _merged(text: str, fresh: dict[str, str]) -> str:
-    """Return a YAML file whose top-level entries are replaced by fresh ones, and these added."""
-    root, fresh = yaml.compose(text), dict(fresh)
-    assert isinstance(root, yaml.MappingNode)
-    # Each key begins a block.
-    starts = [0, *(key.start_mark.index for key, _ in root.value), len(text)]
-    first, *blocks = (text[k:m] for k, m in itertools.pairwise(starts))
-    kept = [first]
-    for block in blocks:
-        key = block.partition(':')[0].strip('\'" ')
-        if key not in fresh:
-            kept.append(block)
-            continue
-        kept.append(fresh.pop(key))
-        # Comments before the next key belong to that key.
-        tail = re.search(r'(?:^[ \t]*(?:#[^\n]*)?\n)+\Z', block, flags=re.MULTILINE)
-        if tail and block is not blocks[-1]:
-            kept.append(tail[0])
-    text = ''.join(kept)
-    if fresh and text and not text.endswith('\n'):
-        text += '\n'
-    return text + ''.join(fresh.values())
+    blocks['cameras'] = blocks['cameras'].replace('\n', f'  # {_UNITS}\n', 1)
+    text = source.read_text(encoding='utf-8') if old else ''
+    _write_text(
+        out,
+        _replaced(text, (), blocks),
+        old | entries,
+        f'{source}: the layout of this file does not allow cameras and plane to be replaced,'
+        ' allowed: each entry starts a line with its name, no braces around all, no end mark, no'
+        ' references; give a new file, and copy the rest to it',
+    )
 
 
 def write_time(path: str | Path, camera: str, name: str, value: float, comment: str) -> None:
@@ -194,28 +163,46 @@ def write_time(path: str | Path, camera: str, name: str, value: float, comment: 
     file = Path(path)
     expected = _entries_of(file)
     expected['cameras'][camera][name] = value
-    text = file.read_text(encoding='utf-8')
-    entry = _entry_of(_entry_of(yaml.compose(text), 'cameras'), camera)
-    line = f'{name}: {value!r}  # [s], {comment}'
-    first = entry.value[0][0].start_mark
-    known = [(key, value) for key, value in entry.value if key.value == name]
-    if known:
-        start, stop = known[0][0].start_mark.index, known[0][1].end_mark.index
-        # With the comment behind it.
-        text = text[:start] + line + re.sub(r'\A[ \t]*(#[^\n]*)?', '', text[stop:])
-    else:
-        text = f'{text[: first.index]}{line}\n{" " * first.column}{text[first.index :]}'
-    with writing(file) as unfinished:
-        if not _means(unfinished, text, expected):
-            raise InputError(
-                f'{file}: the layout of this file does not allow {name} to be written, allowed:'
-                f' each entry of a camera on a line of its own; write cameras.{camera}.{name}:'
-                f' {value!r} yourself'
-            )
+    line = f'{name}: {value!r}  # [s], {comment}\n'
+    _write_text(
+        file,
+        _replaced(file.read_text(encoding='utf-8'), ('cameras', camera), {name: line}),
+        expected,
+        f'{file}: the layout of this file does not allow {name} to be written, allowed: each entry'
+        f' of a camera on a line of its own; write cameras.{camera}.{name}: {value!r} yourself',
+    )
 
 
-def _entry_of(node: yaml.Node | None, key: str) -> yaml.MappingNode:
-    assert isinstance(node, yaml.MappingNode)
-    found = next(value for name, value in node.value if name.value == key)
-    assert isinstance(found, yaml.MappingNode)
-    return found
+def _replaced(text: str, within: Sequence[str], blocks: Mapping[str, str]) -> str:
+    """Return YAML with other lines for entries of a mapping, or these added to it."""
+    node = yaml.compose(text)
+    for name in within:
+        node = next(value for key, value in node.value if key.value == name)  # type: ignore[union-attr]
+    keys = [key for key, _ in node.value] if node else []
+    lines = [f'{line}\n' for line in text.splitlines()]
+    end = node.end_mark.line if within and node else len(lines)
+    starts = [key.start_mark.line for key in keys] or [end]
+    indent = ' ' * keys[0].start_mark.column if keys else ''
+    fresh = {name: textwrap.indent(block, indent) for name, block in blocks.items()}
+    added = [fresh[name] for name in fresh if name not in [key.value for key in keys]]
+    parts = [*lines[: starts[0]], *(added if within else ())]
+    for key, first, last in zip(keys, starts, [*starts[1:], end], strict=True):
+        old = lines[first:last]
+        if key.value in fresh:
+            # Comments before the next key belong to that key.
+            kept = itertools.takewhile(lambda line: line.lstrip()[:1] in '#', reversed(old))
+            old = [fresh[key.value], *reversed(list(kept))]
+        parts += old
+    return ''.join([*parts, *lines[end:], *(() if within else added)])
+
+
+def _write_text(out: Path, text: str, expected: dict[str, Any], refusal: str) -> None:
+    """Write a rig file unless it would not mean what is expected."""
+    with writing(out) as path:
+        path.write_text(text, encoding='utf-8')
+        try:
+            found = load_yaml(path)
+        except InputError:
+            found = {}
+        if found != expected:
+            raise InputError(refusal)
