@@ -186,7 +186,7 @@ def _replaced(text: str, within: Sequence[str], blocks: Mapping[str, str]) -> st
     fresh = {name: textwrap.indent(block, indent) for name, block in blocks.items()}
     added = [fresh[name] for name in fresh if name not in [key.value for key in keys]]
     parts = [*lines[: starts[0]], *(added if within else ())]
-    for key, first, last in zip(keys, starts, [*starts[1:], end], strict=True):
+    for key, first, last in zip(keys, starts, [*starts[1:], end], strict=False):
         old = lines[first:last]
         if key.value in fresh:
             # Comments before the next key belong to that key.
