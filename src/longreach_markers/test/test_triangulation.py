@@ -5,20 +5,59 @@ import math
 import numpy as np
 import pytest
 from known_rig import moved_pose
-from random_rig import CAMERAS, POSE_COVARIANCE, pixel_of, random_rig
 from scipy import optimize
 from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
+from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 
-PAIRS = [(CAMERAS[0], CAMERAS[0]), (CAMERAS[1], CAMERAS[0]), (CAMERAS[2], CAMERAS[3])]
-
-# Errors of a good set-up, 0.02 px.
+# One of each model.
+CAMERAS = [
+    Camera('plain', 2452, 2054, 4800.0, 4810.0, 1231.0, 1019.0),
+    Camera(
+        *('wide', 2452, 2054, 2600.0, 2590.0, 1200.0, 1040.0),
+        *('plumb_bob', (-0.2, 0.09, 0.002, -0.001, -0.02)),
+    ),
+    Camera(
+        *('rational', 2452, 2054, 2100.0, 2100.0, 1226.0, 1027.0),
+        *('rational_polynomial', (1.2, 0.4, 0.001, -0.002, 0.01, 1.5, 0.6, 0.05)),
+    ),
+    Camera(
+        *('fisheye', 2452, 2054, 1500.0, 1500.0, 1226.0, 1027.0),
+        *('equidistant', (0.01, -0.002, 0.001, -0.0005)),
+    ),
+]
+# Errors of a good set-up: 0.1 mrad and 3 mm of poses, 0.3 mrad and 2 mm of the plane.
+POSE_COVARIANCE = np.diag([1e-8, 1.5e-8, 0.5e-8, 9e-6, 4e-6, 9e-6])
+POSE_COVARIANCE[0, 4] = POSE_COVARIANCE[4, 0] = 1e-7
+PLANE_COVARIANCE = np.array([[9e-8, 2e-8, 1e-8], [2e-8, 4e-8, -2e-8], [1e-8, -2e-8, 4e-6]])
+# The same of pixels: 0.02 px.
 PIXEL_COVARIANCE = np.array([[4e-4, 1e-4], [1e-4, 2e-4]])
 PIXEL_COVARIANCES = np.array([PIXEL_COVARIANCE, [[1e-4, -5e-5], [-5e-5, 3e-4]]])
 SAMPLES = 1200
+
+
+def random_rig(seed):
+    """Two cameras some 20 m off a boom's plane, the plane, and a point on it in front of both."""
+    random = np.random.default_rng(seed)
+    normal = np.array([0.0, 1.0, 0.0]) + 0.1 * random.normal(size=3)
+    normal /= np.linalg.norm(normal)
+    middle = np.array([10.0, 0.0, 5.0]) + random.normal(size=3)
+    plane = Plane(normal, float(normal @ middle), PLANE_COVARIANCE, middle)
+    point = middle + random.uniform(-3.0, 3.0, 2) @ plane.axes
+    places = np.array([[4.0, -20.0, 2.0], [16.0, -22.0, 1.0]]) + random.normal(size=(2, 3))
+    up = np.array([0.0, 0.0, 1.0]) + 0.2 * random.normal(size=3)
+    looking = [
+        Pose.from_look_at(place, middle + 0.5 * random.normal(size=3), up) for place in places
+    ]
+    first, second = (Pose(p.rotation, p.translation, POSE_COVARIANCE) for p in looking)
+    return (first, second), plane, point
+
+
+def pixel_of(camera, pose, point):
+    return camera.project(pose.to_camera(point))
 
 
 def moved_plane(plane, error):
@@ -36,19 +75,8 @@ def normalised_square(location, truth):
 
 
 @pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
-@pytest.mark.parametrize('seed', range(5))
-def test_a_point_of_the_plane_is_found_again(camera, seed):
-    (pose, _), plane, point = random_rig(seed)
-    pixel = pixel_of(camera, pose, point)
-    found = locate_in_plane(camera, pose, plane, pixel, PIXEL_COVARIANCE)
-    np.testing.assert_allclose(found.position, point, atol=1e-9)
-    np.testing.assert_array_equal(found.covariance, found.covariance.T)
-    assert math.isnan(found.residual)
-
-
-@pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
 @pytest.mark.parametrize('seed', range(4))
-def test_covariance_in_a_plane_is_that_of_the_derivatives(camera, seed):
+def test_a_point_of_a_plane_has_the_covariance_of_the_derivatives(camera, seed):
     (pose, _), plane, point = random_rig(seed)
     pixel = pixel_of(camera, pose, point)
 
@@ -67,15 +95,8 @@ def test_covariance_in_a_plane_is_that_of_the_derivatives(camera, seed):
         expected = np.outer(derivative, derivative)
         most = 1e-6 * max(np.trace(expected), 1e-3)
         np.testing.assert_allclose(found.covariance, expected, rtol=0.0, atol=most)
-
-
-def test_a_pixel_at_22_m_is_worth_its_millimetres():
-    camera = CAMERAS[0]
-    pose = Pose.from_look_at((0.0, -22.0, 0.0), (0.0, 0.0, 0.0))
-    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0)
-    found = locate_in_plane(camera, pose, plane, (1231.0, 1019.0), 0.01**2 * np.eye(2))
-    deviations = np.sqrt(np.diag(found.covariance))
-    np.testing.assert_allclose(deviations, (22.0e-2 / 4800.0, 0.0, 22.0e-2 / 4810.0), atol=1e-15)
+        np.testing.assert_allclose(found.position, point, atol=1e-9)
+        assert math.isnan(found.residual)
 
 
 @pytest.mark.parametrize(
@@ -103,46 +124,8 @@ def both_pixels(cameras, poses, point):
     return np.array([pixel_of(c, p, point) for c, p in zip(cameras, poses, strict=True)])
 
 
-@pytest.mark.parametrize('cameras', PAIRS)
-@pytest.mark.parametrize('seed', range(5))
-def test_what_both_cameras_show_is_found_again(cameras, seed):
-    poses, _, point = random_rig(seed)
-    pixels = both_pixels(cameras, poses, point)
-    found = triangulate(cameras, poses, pixels, PIXEL_COVARIANCES)
-    np.testing.assert_allclose(found.position, point, atol=1e-8)
-    assert found.residual < 1e-7
-    assert found.chi_square < 1e-9
-
-
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize('cameras', PAIRS[:2])
-@pytest.mark.parametrize('seed', range(3))
-def test_triangulated_errors_are_as_large_as_their_covariance(cameras, seed):
-    random = np.random.default_rng(300 + seed)
-    poses, _, point = random_rig(seed)
-    truth = both_pixels(cameras, poses, point)
-    squares, chi_squares = [], []
-    for _ in range(SAMPLES):
-        errors = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, 2)
-        pixels = [random.multivariate_normal(truth[c], PIXEL_COVARIANCES[c]) for c in range(2)]
-        taken = [moved_pose(pose, error) for pose, error in zip(poses, errors, strict=True)]
-        found = triangulate(cameras, taken, np.array(pixels), PIXEL_COVARIANCES)
-        squares.append(normalised_square(found, point))
-        chi_squares.append(found.chi_square)
-    assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
-    assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.15)
-
-
-def test_pixels_of_different_markers_do_not_fit_together():
-    cameras, (poses, plane, point) = PAIRS[0], random_rig(2)
-    # Half a metre across what both cameras span.
-    other = point + 0.5 * plane.axes[1]
-    pixels = [pixel_of(cameras[0], poses[0], point), pixel_of(cameras[1], poses[1], other)]
-    assert triangulate(cameras, poses, pixels, PIXEL_COVARIANCES).chi_square > 1000.0
-
-
 def test_rays_that_share_no_point_are_refused():
-    cameras, (poses, _, point) = PAIRS[0], random_rig(4)
+    cameras, (poses, _, point) = 2 * CAMERAS[:1], random_rig(4)
     pixels = both_pixels(cameras, poses, point)
     beside = Pose(poses[0].rotation, poses[0].translation + poses[0].rotation[:, 0])
     with pytest.raises(InputError, match='both rays are parallel'):
@@ -190,7 +173,7 @@ def rig_of(count, seed):
         for place in places
     ]
     poses = [first, second, *(Pose(p.rotation, p.translation, POSE_COVARIANCE) for p in others)]
-    return [CAMERAS[k % 2] for k in range(count)], poses[:count], point
+    return [CAMERAS[(k + count) % 4] for k in range(count)], poses[:count], point
 
 
 @pytest.mark.parametrize('count', [2, 3, 4, 6])
@@ -224,26 +207,27 @@ def test_no_other_point_is_more_likely(count):
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('seed', range(2))
-def test_errors_with_three_cameras_are_as_stated_and_smaller(seed):
+@pytest.mark.parametrize('seed', range(4))
+def test_errors_are_as_stated_and_smaller_with_three_cameras(seed):
     random = np.random.default_rng(700 + seed)
     cameras, poses, point = rig_of(3, seed)
     truth = both_pixels(cameras, poses, point)
-    covariances = np.array([PIXEL_COVARIANCE] * 3)
-    squares, chi_squares, errors = [], [], {2: 0.0, 3: 0.0}
+    found = {2: [], 3: []}
     for _ in range(SAMPLES):
         moves = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, 3)
         pixels = truth + random.multivariate_normal(np.zeros(2), PIXEL_COVARIANCE, 3)
         taken = [moved_pose(pose, move) for pose, move in zip(poses, moves, strict=True)]
-        for count in errors:
-            given = (one[:count] for one in (cameras, taken, pixels, covariances))
-            found = triangulate(*given)
-            errors[count] += float(np.sum((found.position - point) ** 2))
-        squares.append(normalised_square(found, point))
-        chi_squares.append(found.chi_square)
-    assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
-    assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.1)
-    assert errors[3] < 0.8 * errors[2]
+        for count, own in found.items():
+            given = (one[:count] for one in (cameras, taken, pixels, [PIXEL_COVARIANCE] * 3))
+            own.append(triangulate(*given))
+    squares = {}
+    for count, own in found.items():
+        squares[count] = np.sum([(one.position - point) ** 2 for one in own])
+        normalised = [normalised_square(one, point) for one in own]
+        assert np.mean(normalised) == pytest.approx(3.0, abs=0.25)
+        chi_square = np.mean([one.chi_square for one in own])
+        assert chi_square == pytest.approx(1.0, abs=0.15 if count == 2 else 0.1)
+    assert squares[3] < 0.8 * squares[2]
 
 
 # Poses
@@ -348,7 +332,7 @@ def test_covariance_of_a_fitted_plane_is_what_monte_carlo_finds(count):
 
 
 @pytest.mark.parametrize('camera', CAMERAS, ids=lambda camera: camera.name)
-@pytest.mark.parametrize('seed', range(5))
+@pytest.mark.parametrize('seed', range(2))
 def test_a_ray_runs_through_what_its_pixel_shows(camera, seed):
     (pose, _), plane, point = random_rig(seed)
     origin, direction = pixel_ray(camera, pose, pixel_of(camera, pose, point))
