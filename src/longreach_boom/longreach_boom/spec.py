@@ -60,17 +60,12 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     panels = (
         Panel('cylinder force', (Curve('force_i'),), 'kN'),
         Panel('strain', (Curve('strain_i'),), '1e-6'),
-        Panel('piston from\nits start', (Curve('piston_i'),), 'mm', relative=True),
-        Panel('beam tip x from\nits start', (Curve('tip_x_i'),), relative=True),
-        Panel('beam tip z from\nits start', (Curve('tip_z_i'),), relative=True),
+        Panel('piston', (Curve('piston_i'),), 'mm', relative=True),
+        Panel('beam tip x', (Curve('tip_x_i'),), relative=True),
+        Panel('beam tip z', (Curve('tip_z_i'),), relative=True),
+        Panel('slewing gear', (Curve('gear_z', 'z', optional=True),), 'mm', relative=True),
         Panel(
-            'slewing gear from\nits start',
-            (Curve('gear_z', 'z', optional=True),),
-            'mm',
-            relative=True,
-        ),
-        Panel(
-            'joint angle\nfrom its start',
+            'joint angle',
             (Curve('phi_i'), Curve('wanted_i', 'wanted *', wanted=True, optional=True)),
             'deg',
             relative=True,

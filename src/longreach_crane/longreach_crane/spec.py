@@ -72,16 +72,16 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         Panel(
             'position',
             (
-                Curve('car_position', 'car $x_c$'),
-                Curve('load_position', 'load $x_l$'),
+                Curve('car_position', 'car'),
+                Curve('load_position', 'load'),
                 Curve('set_point', 'set point', wanted=True),
             ),
             limits=('minimum_position', 'maximum_position'),
         ),
-        Panel('angle', (Curve('angle', r'cable $\alpha$'),), 'deg'),
-        Panel('force', (Curve('command', 'desired'), Curve('motor_force', 'motor $f_c$'))),
+        Panel('angle', (Curve('angle', 'cable'),), 'deg'),
+        Panel('force', (Curve('command', 'desired'), Curve('motor_force', 'motor'))),
     )
-    lanes = (Lane('emergency', 'emergency'), Lane('brake', 'brake'))
+    lanes = (Lane('emergency', 'emergency', alarm=True), Lane('brake', 'brake'))
     results = {
         'max_abs_angle': 'rad',
         'max_car_position': 'm',

@@ -25,7 +25,7 @@ class Panel(NamedTuple):
     label: str  # of the vertical axis, without the unit
     curves: Sequence[Curve]
     unit: str = ''  # of the axis, see :func:`longreach_machine.runs.convert`; empty: the columns'
-    relative: bool = False  # whether curves are drawn from their first value
+    relative: bool = False  # whether figures draw curves from their first value
     limits: Sequence[str] = ()  # parameters whose values are drawn as lines, in figures of runs
     optional: bool = False  # left out of the figure of a run in which all of its curves are 0
 
@@ -35,6 +35,7 @@ class Lane(NamedTuple):
 
     column: str
     label: str
+    alarm: bool = False  # red
 
 
 def curves_of(panel: Panel, columns: Iterable[Column]) -> list[tuple[Column, Curve]]:

@@ -353,7 +353,8 @@ def figure(
     # No pyplot: no window system, no global state.
     canvas = Figure(figsize=size, layout='constrained')
     if above:
-        grid = canvas.add_gridspec(rows + 1, 1, height_ratios=(above, *(1.0,) * rows))
+        ratios = (above, *(heights or (1.0,) * rows))
+        grid = canvas.add_gridspec(rows + 1, 1, height_ratios=ratios)
         axes = [canvas.add_subplot(grid[0]), canvas.add_subplot(grid[1])]
         axes += [canvas.add_subplot(grid[k + 2], sharex=axes[1]) for k in range(rows - 1)]
         for axis in axes[1:-1]:

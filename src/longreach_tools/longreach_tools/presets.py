@@ -1,33 +1,29 @@
 """
-Figures of recordings of packages that are no machine: panels of columns.
+Figures of recordings and charts of the view: panels of columns.
 
-They are entry points of the group ``longreach.presets``: functions of a :class:`Request` that
-return a :class:`Preset`. Those of a machine follow from its declaration.
+Those of a machine follow from its declaration. Packages that are no machine register functions as
+entry points of the group ``longreach.presets``, which return a :class:`Preset`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from longreach_machine import Lane, Panel
-from longreach_machine.runs import Column
+from longreach_dynamics.errors import InputError
+from longreach_machine import MACHINE_GROUP, Column, Lane, MachineSpec, Panel
 
 PRESET_GROUP = 'longreach.presets'
 
+Entries = Callable[[str, str], Sequence[str]]
+"""
+Names of the entries of a list in the messages of a topic: ``entries('markers', 'estimates')``.
 
-class Request(NamedTuple):
-    """
-    What a preset is made for.
-
-    ``file`` is the machine's, None for the installed one; ``first`` returns the first message of a
-    topic, relative to the machine's namespace, or raises InputError if the recording has none.
-    """
-
-    file: Path | None
-    first: Callable[[str], Any]
+The topic is relative to the namespace.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,3 +39,22 @@ class Preset:
     panels: Sequence[Panel]
     lanes: Sequence[Lane] = ()
     intervals: str = ''
+
+
+def preset_names() -> set[str]:
+    """Return the names of all presets."""
+    groups = (MACHINE_GROUP, PRESET_GROUP)
+    return {one.name for group in groups for one in metadata.entry_points(group=group)}
+
+
+def load_preset(name: str, file: Path | None, entries: Entries) -> Preset:
+    """Return a preset, of a machine by its file, by default the installed one."""
+    for point in metadata.entry_points(group=MACHINE_GROUP, name=name):
+        spec: MachineSpec[Any, Any, Any] = point.load()
+        columns = spec.columns(spec.load(file, spec.options())).recorded
+        return Preset(columns, spec.panels, spec.lanes)
+    if file is not None:
+        raise InputError(f'--file {file}: {name} has no machine file; omit it')
+    (point,) = metadata.entry_points(group=PRESET_GROUP, name=name)
+    make: Callable[[Entries], Preset] = point.load()
+    return make(entries)

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_machine import Curve, MachineSpec, Panel
 from longreach_machine.runs import Column, Columns, Run
-from longreach_tools import recording
+from longreach_tools import recording, run_figure
 from longreach_tools.machine_command import _changed, check_files, configure
-from longreach_tools.run_figure import _draw_panel
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
 
@@ -197,14 +195,18 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
     assert 'Name what was run with --file, --set, --air' in capsys.readouterr().err
 
 
-def test_limits_of_a_panel_and_what_the_library_says_are_in_its_unit():
-    axis = Figure().subplots()
+def test_limits_of_a_panel_and_what_the_library_says_are_in_its_unit(swing, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(run_figure, 'draw', lambda _file, picture, _above: drawn.append(picture))
+    panel = Panel('height', (Curve('height'),), 'mm', limits=('length',))
+    monkeypatch.setattr(Swing, 'panels', (panel,))
     # Between the last two rows others are missing.
     run = Run(Rope(1.5), COLUMNS, np.array([[0.1 * k, 3.0] for k in (0, 1, 2, 3, 9)]))
     library = Run(Rope(1.5), COLUMNS, np.array([[0.0, 4.0], [0.1, 4.0]]))
-    _draw_panel(axis, Panel('height', (Curve('height'),), 'mm', limits=('length',)), run, library)
-    assert [line.get_ydata()[0] for line in axis.lines] == [3000.0, 4000.0, 1500.0]
-    assert np.isnan(axis.lines[0].get_ydata()).tolist() == [False] * 4 + [True, False]
+    run_figure.draw_run(swing, Path('a.png'), run, library)
+    (((found,), (other,), _, limits),) = (one[1:] for one in drawn[0].panels)
+    assert [found.values[0], other.values[0], *limits] == [3000.0, 4000.0, 1500.0]
+    assert np.isnan(found.values).tolist() == [False] * 4 + [True, False]
 
 
 @pytest.mark.parametrize(

@@ -6,24 +6,22 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_machine import MACHINE_GROUP, MachineSpec, curves_of
-from longreach_machine import panels as machine_panels
+from longreach_machine import curves_of
 from longreach_machine.gaps import period_of
 from longreach_machine.runs import Column, Derived
-from longreach_tools import presets
 from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._stamps import is_wall_clock
 from longreach_tools.fields import Signal, near_names, numeric_fields
+from longreach_tools.presets import load_preset, preset_names
 from longreach_tools.signals import (
     NANOSECONDS,
     Recording,
@@ -35,11 +33,10 @@ from longreach_tools.signals import (
 )
 
 from ._events import Watched, event_signals, events_of, machine_space
-from ._picture import Curve, Mark, Panel, Picture, Strip, group, spans
+from ._picture import Curve, Mark, Panel, Picture, Strip, declared_panels, group, spans
 from ._units import JOINT_STATES, Units, describe
 
 _NUMBER = re.compile(r'\d+')
-_GROUPS = (MACHINE_GROUP, presets.PRESET_GROUP)
 
 
 class Window(NamedTuple):
@@ -130,11 +127,11 @@ class _Side:
         steps = is_flag or not period_of(np.diff(data.time))
         return Curve(str(signal), label, unit, self.seconds(time), values, steps)
 
-    def column(self, column: Column, space: str, label: str = '') -> Curve:
+    def column(self, space: str, column: Column) -> Curve:
         """Return a column of a machine over the times that all its topics have."""
         time, values = column_of(self.recording.topics, column, space)
         steps = not period_of(np.diff(time))
-        return Curve(column.name, label, column.unit, self.seconds(time), values, steps)
+        return Curve(column.name, '', column.unit, self.seconds(time), values, steps)
 
     def events(self) -> tuple[list[Strip], list[Mark]]:
         """Return strips and marks of the events."""
@@ -178,7 +175,20 @@ def build_preset(
     most: int | None = None,
 ) -> tuple[Picture, list[str]]:
     """Return the (first) panels that a machine declares, and notes on what was assumed."""
-    preset = _preset(machine, bag, namespace, file)
+    if machine not in preset_names():
+        raise InputError(f'--preset {machine}, allowed: {", ".join(sorted(preset_names()))}')
+
+    def entries(topic: str, field: str) -> list[str]:
+        name = absolute_name(topic, namespace)
+        message = first_messages(bag, [name]).get(name)
+        found = [one.name for one in getattr(message, field)] if message else []
+        if not found:
+            raise InputError(
+                f'{bag}: {name} has no message, or no {field} in its first one; give --namespace'
+            )
+        return found
+
+    preset = load_preset(machine, file, entries)
     space = '/' + namespace.strip('/')
     columns = {column.name: column for column in preset.columns}
     used = [c.name for panel in preset.panels for c, _ in curves_of(panel, preset.columns)]
@@ -200,25 +210,11 @@ def build_preset(
         for topic in topics
         if topic not in recorded
     ]
-
-    def curve(
-        column: Column, one: machine_panels.Curve, panel: machine_panels.Panel, side: _Side
-    ) -> Curve:
-        """Return a column, in figures from its first value on where its panel asks so."""
-        found = side.column(column, space, one.label)
-        known = found.values[np.isfinite(found.values)]
-        zero = float(known[0]) if panel.relative and known.size else 0.0
-        return dataclasses.replace(found, wanted=one.wanted, zero=zero, shown=panel.unit)
-
-    panels = []
-    for panel in preset.panels:
-        shown = [(c, one) for c, one in curves_of(panel, preset.columns) if c.name in have]
-        if shown:
-            unit = panel.unit or shown[0][0].unit
-            label = panel.label + (f'\n[{unit}]' if unit not in ('', '1') else '')
-            panels.append(
-                Panel(label, *([curve(*one, panel, side) for one in shown] for side in sides))
-            )
+    panels = declared_panels(
+        preset.panels,
+        [column for column in preset.columns if column.name in have],
+        [functools.partial(side.column, space) for side in sides],
+    )
     stamped = absolute_name(preset.intervals, space)
     if preset.intervals and stamped in sides[0].recording.topics:
         found = []
@@ -230,36 +226,33 @@ def build_preset(
             found.append([Curve('interval', stamped, 's', time, steps, shown='ms')])
         panels.append(Panel('interval of\nstamps [ms]', *found))
     panels = panels[:most]
-    if machine in metadata.entry_points(group=MACHINE_GROUP).names:
-        used = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
-        # Parameters of the machine are bound to the function of a column that depends on them.
-        installed = [
-            name
-            for name in used
-            if isinstance(source := columns[name].source, Derived)
-            and isinstance(source.function, functools.partial)
-        ]
-        if installed and file is None:
-            sides[0].notes.append(
-                f'{", ".join(installed)}: by the installed parameters of the {machine}; --file'
-                ' takes others'
-            )
-        known = {
-            one
-            for column in columns.values()
-            if column.source
-            for one in signals_of(column, space)
-        }
-        if others := _others(bag, known):
-            sides[0].notes.append(
-                f'{bag}: {", ".join(others)} left out, because'
-                f' {file or f"the installed {machine}"} has none; --file adds them'
-            )
+    drawn = {curve.name for panel in panels for curve in panel.curves}
+    # Parameters of the machine are bound to the function of a column that depends on them.
+    installed = [
+        name
+        for name, column in columns.items()
+        if name in drawn
+        and isinstance(column.source, Derived)
+        and isinstance(column.source.function, functools.partial)
+    ]
+    if installed and file is None:
+        sides[0].notes.append(
+            f'{", ".join(installed)}: by the installed parameters of the {machine}; --file'
+            ' takes others'
+        )
+    known = {
+        one for column in columns.values() if column.source for one in signals_of(column, space)
+    }
+    if others := _others(bag, known):
+        sides[0].notes.append(
+            f'{bag}: {", ".join(others)} left out, because'
+            f' {file or f"the installed {machine}"} has none; --file adds them'
+        )
     strips = []
     for lane in preset.lanes:
         if lane.column in have:
-            flag = sides[0].column(columns[lane.column], space)
-            strips.append(Strip(lane.label, spans(flag.time, flag.values > 0.0)))
+            flag = sides[0].column(space, columns[lane.column])
+            strips.append(Strip(lane.label, spans(flag.time, flag.values > 0.0), lane.alarm))
     return _picture(sides, window, panels, strips)
 
 
@@ -321,29 +314,3 @@ def _picture(
         first.origin,
     )
     return picture, [note for side in sides for note in side.notes]
-
-
-def preset_names() -> set[str]:
-    """Return the names of all presets."""
-    return {one.name for group in _GROUPS for one in metadata.entry_points(group=group)}
-
-
-def _preset(machine: str, bag: Path, namespace: str, file: Path | None) -> presets.Preset:
-    """Return the preset of a machine, or of another package."""
-    if machine not in preset_names():
-        raise InputError(f'--preset {machine}, allowed: {", ".join(sorted(preset_names()))}')
-    for point in metadata.entry_points(group=MACHINE_GROUP, name=machine):
-        spec: MachineSpec[Any, Any, Any] = point.load()
-        columns = spec.columns(spec.load(file, spec.options())).recorded
-        return presets.Preset(columns, spec.panels, spec.lanes)
-
-    def first(topic: str) -> Any:
-        name = absolute_name(topic, namespace)
-        found = first_messages(bag, [name])
-        if name not in found:
-            raise InputError(f'{bag}: {name} has no message; give --namespace')
-        return found[name]
-
-    point, *_ = metadata.entry_points(group=presets.PRESET_GROUP, name=machine)
-    make: Callable[[presets.Request], presets.Preset] = point.load()
-    return make(presets.Request(file, first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,24 @@ from ._picture import Curve, Panel, Picture, decimate, isolated
 
 # More points of one curve are not drawn, see :func:`decimate`.
 MOST_POINTS = 4000
-# Sizes [inch] of a panel, of a bar of a strip, and of the margins.
-_WIDTH, _PANEL, _BAR, _MARGIN = 9.0, 1.75, 0.2, 0.75
+# Sizes [inch] of a panel, of a bar of a strip, of the margins, and of what a machine draws above.
+_WIDTH, _PANEL, _BAR, _MARGIN, _ABOVE = 9.0, 1.75, 0.2, 0.75, 3.5
 _COLORS, _STYLES = 10, ('-', '--', ':', '-.')
-# Of a set point, as in figures of runs.
-WANTED: dict[str, Any] = {'color': '0.3', 'linestyle': '--'}
 # Legends with more entries have two columns.
 _LONG_LEGEND = 8
 
 
-def draw(file: Path, picture: Picture) -> None:
-    """Draw a figure."""
+def draw(file: Path, picture: Picture, above: Callable[[Any], None] | None = None) -> None:
+    """Draw a figure, and with ``above`` in axes above it."""
     panels = picture.rows
     heights = [_PANEL] * len(panels)
     if picture.strips:
         heights.append(_BAR * (len(picture.strips) + 1))
-    size = (_WIDTH, sum(heights) + _MARGIN)
-    with figure(file, size, rows=len(heights), heights=heights) as axes:
+    extra = _ABOVE if above else 0.0
+    size = (_WIDTH, extra + sum(heights) + _MARGIN)
+    with figure(file, size, rows=len(heights), above=extra, heights=heights) as axes:
+        if above:
+            above(axes.pop(0))
         for axis, panel in zip(axes, panels, strict=False):
             _draw_panel(axis, panel, picture)
         if picture.strips:
@@ -50,20 +51,20 @@ def draw(file: Path, picture: Picture) -> None:
 def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> None:
     """Draw the curves of a panel."""
     for number, curve in enumerate(panel.curves):
-        style: dict[str, Any] = {'color': f'C{number % _COLORS}', 'linewidth': 1.2}
-        style['linestyle'] = _STYLES[number // _COLORS % len(_STYLES)]
-        if curve.wanted:
-            style |= WANTED
+        style = style_of(number, curve)
         if panel.others:
             other = panel.others[number]
             # The second run below, wide and pale: where they agree, both are seen.
-            _draw_curve(axis, other, {**style, 'linewidth': 3.5, 'alpha': 0.35})
-        _draw_curve(axis, curve, {**style, 'label': curve.label})
+            _draw_curve(axis, other, {**style, 'linewidth': 3.5, 'alpha': 0.35, 'label': None})
+        _draw_curve(axis, curve, style)
     if panel.others:
         for name, style in zip(
             picture.names, ({'linewidth': 1.2}, {'linewidth': 3.5, 'alpha': 0.35}), strict=True
         ):
             axis.plot([], [], color='0.3', label=name, **style)
+    for number, limit in enumerate(panel.limits):
+        label = None if number else 'limits'
+        axis.axhline(limit, color='tab:red', linestyle=':', linewidth=1.0, label=label)
     axis.set_ylabel(panel.label)
     # An offset would be written where events are named.
     axis.ticklabel_format(axis='y', useOffset=False)
@@ -71,7 +72,7 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> None:
     flags = np.isin(values[np.isfinite(values)], (0.0, 1.0)).all()
     if flags and all(curve.steps and not curve.unit for curve in panel.curves):
         axis.set_yticks([0, 1])
-    entries = len(panel.curves) + 2 * bool(panel.others)
+    entries = len(axis.get_legend_handles_labels()[1])
     axis.legend(
         loc='upper left',
         bbox_to_anchor=(1.0, 1.03),
@@ -85,10 +86,17 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> None:
 def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> None:
     """Draw a curve."""
     kept = decimate(curve.values, MOST_POINTS)
-    draw_style = 'steps-post' if curve.steps else 'default'
     if alone := isolated(curve.values[kept]):
         style = {**style, 'marker': '.', 'markevery': alone}
-    axis.plot(curve.time[kept], curve.values[kept], drawstyle=draw_style, **style)
+    axis.plot(curve.time[kept], curve.values[kept], **style)
+
+
+def style_of(number: int, curve: Curve) -> dict[str, Any]:
+    """Return how a curve is drawn, by its number on its axes."""
+    style = {'color': f'C{number % _COLORS}', 'linestyle': _STYLES[number // _COLORS % 4]}
+    look = {'color': '0.3', 'linestyle': '--'} if curve.wanted else style
+    steps = 'steps-post' if curve.steps else 'default'
+    return {**look, 'linewidth': 1.2, 'drawstyle': steps, 'label': curve.label}
 
 
 def _draw_strips(axis: Any, picture: Picture) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +50,12 @@ def write_page(file: Path, picture: Picture) -> None:
             look['dash'] = _DASHES[number // len(colors) % len(_DASHES)]
             if curve.wanted:
                 look = _WANTED
-            label = _without_tex(curve.label)
             heading = panel.label.replace('\n', ' ')
             if panel.others:
                 other = panel.others[number]
-                name = f'{label}, {picture.names[1]}'
+                name = f'{curve.label}, {picture.names[1]}'
                 _add(page, row, other, name, heading, {**look, 'width': 4}, 0.35)
-            _add(page, row, curve, label, heading, {**look, 'width': 1.5}, 1.0)
+            _add(page, row, curve, curve.label, heading, {**look, 'width': 1.5}, 1.0)
         page.update_yaxes(title_text=panel.label.replace('\n', '<br>'), row=row, col=1)
     if picture.strips:
         _add_strips(page, len(heights), picture)
@@ -77,16 +74,6 @@ def write_page(file: Path, picture: Picture) -> None:
     )
     with writing(file) as path:
         path.write_text(page.to_html(**HTML), encoding='utf-8')
-
-
-def _without_tex(label: str) -> str:
-    """Return a label without TeX, which a page does not typeset: ``car $x_c$``."""
-
-    def plain(found: re.Match[str]) -> str:
-        letters = html.unescape(re.sub(r'\\([A-Za-z]+)', r'&\1;', found[1]))
-        return re.sub(r'_(\w)', r'<sub>\1</sub>', letters)
-
-    return re.sub(r'\$([^$]*)\$', plain, label)
 
 
 def _add(

@@ -12,11 +12,10 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.output import writing
 
-from ._draw import WANTED
+from ._draw import style_of
 from ._picture import Picture, decimate
 from ._scene import Scene
 
-_COLORS = 10
 # Share of the picture's width that the machine has beside traces.
 _MACHINE = 0.56
 # Height of a line of text [inch], and most entries of a legend in one line.
@@ -71,14 +70,7 @@ def frames(
         axis.spines[['top', 'right']].set_visible(False)
         for number, curve in enumerate(panel.curves):
             kept = decimate(curve.values, _POINTS)
-            (line,) = axis.plot(
-                curve.time[kept],
-                curve.values[kept],
-                **({'color': f'C{number % _COLORS}'} if not curve.wanted else WANTED),
-                linewidth=1.1,
-                drawstyle='steps-post' if curve.steps else 'default',
-                label=curve.label,
-            )
+            (line,) = axis.plot(curve.time[kept], curve.values[kept], **style_of(number, curve))
             traces.append((line, axis, curve.time[kept], curve.values[kept]))
         if len(panel.curves) > 1:
             _add_legend(axis, len(panel.curves))

@@ -7,13 +7,16 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.parameters import rules_of
+from longreach_machine import curves_of
+from longreach_machine import panels as declared
 from longreach_machine.gaps import GAP, period_of, with_gaps
-from longreach_machine.runs import convert
+from longreach_machine.runs import Column, convert
 from longreach_tools.fields import Signal
 
 # Units in which people read, and the magnitude from which on.
@@ -75,12 +78,13 @@ class Curve:
 
 
 class Panel(NamedTuple):
-    """Curves with a common vertical axis, those of a second recording, and the differences."""
+    """Curves with a common vertical axis, those of a second run, the differences, and limits."""
 
     label: str
     curves: Sequence[Curve]
     others: Sequence[Curve] = ()
     differences: Sequence[Curve] = ()
+    limits: Sequence[float] = ()  # in the unit of the figure
 
     def compared(self) -> Panel:
         """Return the panel with the differences, where there is a second recording."""
@@ -104,7 +108,7 @@ class Mark(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A figure of one or two recordings; ``origin`` is the stamp at time 0 of the first [ns]."""
+    """A figure of one or two runs; ``origin`` is the stamp at time 0 of a recording [ns]."""
 
     title: str
     time_label: str
@@ -120,7 +124,7 @@ class Picture(NamedTuple):
         rows = []
         for panel in self.panels:
             rows.append(panel)
-            if panel.others:
+            if panel.differences:
                 names, _, unit = panel.label.rpartition('\n')
                 label = f'difference\n{unit if names else panel.label}'
                 rows.append(Panel(label, panel.differences))
@@ -253,4 +257,33 @@ def _readable(panel: Panel, end: float) -> Panel:
         return dataclasses.replace(curve, unit=to, values=values, zero=0.0).drawn(end)
 
     label = panel.label.replace(f'[{unit}]', f'[{shown or unit}]')
-    return Panel(label, *([*map(in_figure, curves)] for curves in panel[1:]))
+    return Panel(label, *([*map(in_figure, curves)] for curves in panel[1:4]), panel.limits)
+
+
+def declared_panels(
+    panels: Iterable[declared.Panel],
+    columns: Sequence[Column],
+    sides: Sequence[Callable[[Column], Curve]],
+    parameters: Any = None,
+) -> list[Panel]:
+    """Return the panels that a machine declares; ``sides`` give the columns of one or two runs."""
+
+    def drawn(found: Curve, one: declared.Curve, panel: declared.Panel) -> Curve:
+        known = found.values[np.isfinite(found.values)]
+        zero = float(known[0]) if panel.relative and known.size else 0.0
+        look = {'label': one.label, 'wanted': one.wanted, 'steps': found.steps or one.wanted}
+        return dataclasses.replace(found, **look, zero=zero, shown=panel.unit)
+
+    result = []
+    for panel in panels:
+        if shown := curves_of(panel, columns):
+            unit = panel.unit or shown[0][0].unit
+            label = panel.label + '\nfrom its start' * panel.relative
+            label += f'\n[{unit}]' if unit not in ('', '1') else ''
+            curves = [[drawn(side(c), one, panel) for c, one in shown] for side in sides]
+            limits = [
+                convert(getattr(parameters, name), rules_of(type(parameters))[name].unit, unit)
+                for name in (panel.limits if parameters is not None else ())
+            ]
+            result.append(Panel(label, *curves)._replace(limits=limits))
+    return result

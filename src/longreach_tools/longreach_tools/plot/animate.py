@@ -143,8 +143,9 @@ def _times(arguments: argparse.Namespace, scene: Scene, rate: float) -> list[flo
 def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[str]]:
     """Return the traces, and notes on what was assumed for them."""
     from longreach_tools.fields import Signal, parse_signal
+    from longreach_tools.presets import preset_names
 
-    from ._build import Window, build, build_preset, preset_names
+    from ._build import Window, build, build_preset
 
     window = Window(arguments.begin, arguments.end)
     namespace = scene.topic.rpartition('/')[0]

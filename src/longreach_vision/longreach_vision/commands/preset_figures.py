@@ -7,27 +7,20 @@ markers are out of the plane, when none was seen, and the intervals between pair
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from longreach_dynamics.errors import InputError
 from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column, Derived, Source
 from longreach_markers.marker.detection import TRACKED
-from longreach_tools.presets import Preset, Request
+from longreach_tools.presets import Entries, Preset
 from longreach_vision.io.messages import STATUSES
 
 _TOPIC = 'markers'
 
 
-def preset(request: Request) -> Preset:
+def preset(entries: Entries) -> Preset:
     """Return the figure of all markers of a recording."""
-    if request.file is not None:
-        raise InputError(f'--file {request.file}: cameras have no machine file; omit it')
-    names = [estimate.name for estimate in request.first(_TOPIC).estimates]
-    if not names:
-        raise InputError(f'{_TOPIC}: no marker in its first message; nothing to draw')
+    names = entries(_TOPIC, 'estimates')
     columns = []
     for name in names:
 
@@ -48,7 +41,7 @@ def preset(request: Request) -> Preset:
         columns.append(
             Column(f'{name}_out', 'm', 'distance from the plane', source('out_of_plane'))
         )
-        status = Derived((source('status'),), partial(_differs, STATUSES.index(TRACKED)))
+        status = Derived((source('status'),), _is_untracked)
         columns.append(Column(f'{name}_untracked', '', 'not tracked', status))
 
     def panel(label: str, what: str, unit: str, relative: bool = False) -> Panel:
@@ -57,8 +50,8 @@ def preset(request: Request) -> Preset:
     return Preset(
         columns,
         (
-            panel('x from its\nstart', 'x', 'mm', relative=True),
-            panel('z from its\nstart', 'z', 'mm', relative=True),
+            panel('x', 'x', 'mm', relative=True),
+            panel('z', 'z', 'mm', relative=True),
             panel('deviation of x', 'deviation_x', 'mm'),
             panel('deviation of z', 'deviation_z', 'mm'),
             panel('out of plane', 'out', 'mm'),
@@ -72,5 +65,5 @@ def _root(values: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(np.where(values[:, 0] >= 0.0, values[:, 0], np.nan)))
 
 
-def _differs(status: int, values: np.ndarray) -> np.ndarray:
-    return np.asarray(values[:, 0] != status, dtype=float)
+def _is_untracked(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values[:, 0] != STATUSES.index(TRACKED), dtype=float)
