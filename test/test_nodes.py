@@ -30,11 +30,13 @@ OTHER = """
 crane: {car_mass: 20.0, cable_length: 3.0, maximum_position: 3.0}
 controller: {sample_time: 0.02, output: next_cycle}
 """
-# Loads and valves that change within a sample.
+# Loads, valves and forces that change within a sample.
 LOADED = """
 pose: site
 loads: [{mass: 90.0}]
 release: [0.052]
+forces: [{start: 0.0, end: 0.202, z: -500.0}]
+gusts: [{start: 0.0, end: 1.0, speed: 15.0}]
 valve_commands:
   - {time: 0.102, spools: [0.5, 0.0, 0.0, -0.5]}
   - {time: 0.3, spools: [-0.5, 0.2, 0.0, 0.0]}

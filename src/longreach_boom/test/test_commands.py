@@ -123,14 +123,3 @@ def test_first_pose_of_the_file_is_the_usual_one(capsys, tmp_path):
     # Without a load nothing moves.
     assert lift['tip_start'] == pytest.approx(lift['tip_end'], abs=1e-12)
     assert lift['tip_start'][0] > 30.0
-
-
-def test_trajectory_is_drawn_with_its_reference(capsys, tmp_path):
-    scenario, picture = tmp_path / 'turn.yaml', tmp_path / 'turn.png'
-    scenario.write_text(
-        'duration: 3.0\npose: site\ntrajectory:\n'
-        '  - {time: 2.0, angles_deg: [69.5, -50, -35, -30]}\n'
-    )
-    summary = Outcome(capsys, 'boom', 'run', scenario, '--plot', picture, '--format', 'json').json
-    assert max(summary['joint_error']) < np.radians(1.0)
-    assert picture.read_bytes().startswith(PNG)

@@ -3,38 +3,12 @@
 import numpy as np
 
 from longreach_boom.machine import Boom
-from longreach_boom.model import constants_of
-from longreach_boom.motion import evaluate
 from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import StateParts, flows_of, piston_positions
+from longreach_boom.state import StateParts, flows_of
 from longreach_dynamics.hydraulics import ReliefParameters
 from longreach_machine.scenarios import ValveCommand
-
-
-def test_the_simulation_fills_its_chambers_with_these_flows(boom):
-    constants, N = constants_of(boom), boom.size
-    n = N * (1 + boom.ritz.functions)
-    random = np.random.default_rng(5)
-    y = np.zeros(2 * n + 3 * N)
-    y[:N] = boom.pose('site')
-    # Above the charge line's, below relief valves: nothing else flows.
-    y[2 * n : 2 * n + 2 * N] = random.uniform(4e6, 2e7, 2 * N)
-    y[2 * n + 2 * N :] = (0.5, -0.5, 1.0, -1.0)
-    dy = np.empty(y.size)
-    modes = np.zeros(N, dtype=np.int64)
-    evaluate(y, modes, np.zeros(N), constants, np.empty((n, n)), np.empty(n), dy)
-    head, rod = flows_of(StateParts.of(y, boom), constants)
-    pistons = piston_positions(y[:N], constants)
-    volume = constants.actuators.head_volume + constants.actuators.head_area * pistons
-    # Pistons stand: what flows in is all that the pressure rises from, (23).
-    rates = boom.oil.bulk_modulus / volume * head
-    np.testing.assert_allclose(dy[2 * n : 2 * n + N], rates, rtol=1e-12)
-    volume = constants.actuators.rod_volume - constants.actuators.rod_area * pistons
-    rates = -boom.oil.bulk_modulus / volume * rod
-    np.testing.assert_allclose(dy[2 * n + N : 2 * n + 2 * N], rates, rtol=1e-12)
-
 
 RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
 

@@ -476,13 +476,6 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(resized, paper
         assert y[6] == pytest.approx(source - drop, rel=0.1)
 
 
-def test_spool_is_of_first_order(boom):
-    commands = np.array([0.5, -0.5, 1.0, 0.0])
-    states, _ = run(*at_rest(boom), 0.1, commands)
-    rise = 1.0 - np.exp(-np.arange(101) * STEP / 0.03)
-    np.testing.assert_allclose(states[:, 32:], np.outer(rise, commands), atol=1e-7)
-
-
 @pytest.mark.parametrize('friction', [True, False])
 @pytest.mark.parametrize(('spool', 'end'), [(1.0, AT_ROD_END), (-1.0, AT_HEAD_END)])
 def test_piston_stops_at_the_end_of_its_stroke_and_leaves_again(boom, friction, spool, end):

@@ -10,14 +10,11 @@ from test_control import with_valves
 from longreach_boom import machine
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, Boom, longest_step
-from longreach_boom.model import Load, constants_of
+from longreach_boom.model import Load
 from longreach_boom.motion import INDEFINITE, UNSETTLED
-from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts
-from longreach_boom.statics import equilibrium
-from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.stepping import IntegrationError
@@ -120,41 +117,6 @@ def test_release_of_the_paper(boom):
     crossings = np.count_nonzero((z[:-1] < 0.0) & (z[1:] >= 0.0))
     assert 7 <= crossings <= 11
     assert np.ptp(z[-500:]) < np.ptp(z[:500])
-
-
-def test_table_and_columns(boom):
-    result = simulate(boom, BUSY, sample_time=0.02)
-    # With flows through relief and make-up valves, and openings of counterbalance valves.
-    assert result.table.shape == (76, 3 + 14 * 4) == (76, len(columns_of(boom)))
-    assert result.column('time') == pytest.approx(np.arange(76) * 0.02, abs=1e-15)
-    y = result.states
-    p = constants_of(boom)
-    assert np.array_equal(result.column('phi_2'), y[:, 1])
-    assert np.array_equal(result.column('p_head_3'), y[:, 26])
-    assert np.array_equal(result.column('spool_4'), y[:, 35])
-    assert result.column('force_1') == pytest.approx(
-        y[:, 24] * p.actuators.head_area[0] - y[:, 28] * p.actuators.rod_area[0]
-    )
-    linkage = boom.cylinders[1].linkage
-    assert result.column('piston_2') == pytest.approx([linkage.position(a) for a in y[:, 1]])
-    modes = result.columns_like('mode').astype(np.int64)
-    loads = (
-        (Load(90.0, 3, 9.0),),
-        (),
-        (Load(70.0, 2, 2.0),),
-        (Load(70.0, 2, 2.0), Load(30.0, 3, 9.0)),
-    )
-    # A row is the end of a step: a change at 0.403 s is first felt in that of 0.42 s.
-    for k, loads_then in ((0, 0), (1, 1), (20, 1), (21, 2), (37, 2), (38, 3), (45, 3), (46, 1)):
-        state = BoomState(y[k], modes[k], loads[loads_then])
-        assert result.columns_like('strain')[k].tolist() == strains(boom, state).tolist()
-    for i, beam in enumerate(boom.beams):
-        places = point_motion(boom, y[:, :12], y[:, 12:24], i, beam.length).position
-        tips = [result.column(f'tip_{axis}_{i + 1}') for axis in 'xz']
-        np.testing.assert_array_equal(tips, places.T)
-    np.testing.assert_array_equal(result.column('tip_z_4'), result.column('tip_z'))
-    start = equilibrium(boom, boom.pose('site'), (Load(90.0, 3, 9.0),))
-    assert [result.column('tip_x')[0], result.column('tip_z')[0]] == pytest.approx(start.tip)
 
 
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 5, 6])

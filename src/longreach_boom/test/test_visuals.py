@@ -14,7 +14,7 @@ from longreach_boom.plant_node import shape_to_message
 from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains
-from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
+from longreach_boom.visuals import BeamShape, marker_positions, shape_of
 
 
 def some_state(boom, seed):
@@ -81,21 +81,6 @@ def test_stress_of_a_level_beam_is_its_bending_moment_over_its_section(resized):
     section = beam.second_moment.at(x, beam.length) / half_height(beam, x)
     np.testing.assert_allclose(shape.stress, moment / section, rtol=1e-6, atol=1e-6 * 1e8)
     assert 1e7 < shape.stress[0] < 1e9
-
-
-def test_colours_go_from_blue_to_red():
-    stress = np.array([[0.0, 100e6, -100e6], [355e6, 1e12, -355e6]])
-    colours = stress_colours(stress)
-    assert colours.shape == (2, 3, 3)
-    assert np.all((colours >= 0.0) & (colours <= 1.0))
-    red, green, blue = colours[0, 0]
-    assert blue > green > red
-    np.testing.assert_array_equal(colours[0, 1], colours[0, 2])
-    # Beyond yield nothing changes any more.
-    assert np.ptp(colours[1], axis=0).max() == 0.0
-    red, green, blue = colours[1, 0]
-    assert red > 0.8
-    assert max(green, blue) < 0.2
 
 
 MARKERS = (

@@ -104,9 +104,6 @@ def told(states, cycles):
     return [(cycle * CYCLE, *states[cycle].command) for cycle in cycles]
 
 
-# --- a stream as it should be -------------------------------------------------------------------
-
-
 def test_a_stream_gives_the_librarys_commands(machinery, scenario):
     variant = {'output': 'next_cycle', 'matrices': 'designed'}
     with bench(*LOCKSTEP, *setting(scenario=scenario, **variant)) as b:
@@ -139,9 +136,6 @@ def test_status_is_the_state_of_the_same_cycle(machinery, rig):
     assert not any(m.emergency_mode or m.emergency_reason for m in rig.statuses)
     for emergency in Emergency:
         assert getattr(CraneStatus, f'REASON_{emergency.name}') == emergency
-
-
-# --- samples that are not the next one ----------------------------------------------------------
 
 
 @pytest.mark.parametrize('gap', [1, 49])
@@ -180,9 +174,6 @@ def test_what_is_no_number_never_reaches_the_observer(machinery, rig):
     assert rig.statuses[-1].missed_samples == 5
 
 
-# --- begin, restart, take over ------------------------------------------------------------------
-
-
 def test_taking_over_in_mid_run_begins_at_the_measured_position(machinery, rig):
     there = Sample(3.25, False, False)
     rig.send(1000, there)
@@ -208,9 +199,6 @@ def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(machinery, rig):
     states = cycles_of(machinery, [sample(0), sample(1)])
     assert rig.answers(103)[-2:] == told(states, range(2))
     assert not rig.statuses[-1].emergency_mode
-
-
-# --- set points by hand -------------------------------------------------------------------------
 
 
 def test_a_set_point_by_hand_holds_until_the_next(machinery, scenario):
@@ -241,9 +229,6 @@ def test_a_set_point_by_hand_holds_until_the_next(machinery, scenario):
         assert rig.statuses[-1].set_point == 2.0
 
 
-# --- diagnostics --------------------------------------------------------------------------------
-
-
 def test_diagnostics(rig):
     b = rig.bench
 
@@ -271,9 +256,6 @@ def test_diagnostics(rig):
     assert status.level == diagnostics.ERROR
     assert status.message == 'emergency mode: position limit'
     assert values['brake'] == 'True'
-
-
-# --- with a clock -------------------------------------------------------------------------------
 
 
 @pytest.fixture

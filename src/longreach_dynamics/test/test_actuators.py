@@ -87,9 +87,6 @@ def fed(a, y, rail):
     return np.array([q1 if y[2 * N + i] >= 0.0 else -q2 for i, (q1, q2) in enumerate(flows)])
 
 
-# Relief and make-up valves.
-
-
 def test_spools_with_a_bounded_speed():
     slow = CYLINDER.replace(valve=CYLINDER.valve.replace(rate=2.0))
     for cylinder, most in ((CYLINDER, np.inf), (slow, 2.0)):
@@ -184,9 +181,6 @@ def test_all_valves_only_take_power():
         assert fed(a, y, rail).sum() * (OIL.supply_pressure - rail) >= 0.0
 
 
-# The pump.
-
-
 @pytest.mark.parametrize(
     ('counterbalance', 'highest'),
     [(None, 290e5), (COUNTERBALANCE, 290e5), (COUNTERBALANCE, 400e5)],
@@ -233,9 +227,6 @@ def test_limited_pump_slows_all_that_move():
     assert fed(limited, alone, rail_pressure(alone, 0, limited.table))[0] > shared[0]
 
 
-# Hoses.
-
-
 def test_hose_is_an_orifice_behind_the_valve():
     hosed, rigid = (actuators(CYLINDER.replace(hose=hose)) for hose in (HOSE, None))
     for spool in (0.2, 1.0, -1.0):
@@ -259,9 +250,6 @@ def test_hose_widens():
     assert hard == pytest.approx(-0.1 * CYLINDER.head_area * 1.4e9 / volume, rel=1e-12)
     compliance = volume / 1.4e9 + HOSE.volume / HOSE.stiffness
     assert soft == pytest.approx(-0.1 * CYLINDER.head_area / compliance, rel=1e-12)
-
-
-# Counterbalance valves.
 
 
 def drained(load, pilot, spool=-1.0):
@@ -397,9 +385,6 @@ def test_counterbalance_rates_bound_the_slope_over_the_load_pressure():
     assert steepest <= rates[0] <= 1.3 * steepest
 
 
-# The inverse.
-
-
 @pytest.mark.parametrize('counterbalance', [None, COUNTERBALANCE])
 @pytest.mark.parametrize('hose', [None, HOSE])
 def test_spools_give_the_velocity_that_is_asked_for(hose, counterbalance):
@@ -441,9 +426,6 @@ def test_cushions_throttle_what_leaves_a_chamber(spool):
         for x in (actuators(CYLINDER), a)
     ]
     assert found[0] < found[1] < 1.0
-
-
-# At rest.
 
 
 def test_holding_pressures_give_the_forces():

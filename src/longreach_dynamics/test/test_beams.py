@@ -116,9 +116,6 @@ def boundary_value_solution(beam, load, x):
     return np.where(inner, values[0], values[4])
 
 
-# Textbook: uniform beams.
-
-
 @pytest.mark.parametrize(
     ('load', 'expected'),
     [
@@ -168,9 +165,6 @@ def test_uniform_beam_on_two_supports(load, support):
         assert np.abs(line.at(x)).max() == pytest.approx(1.0, abs=0.02)
 
 
-# The boundary-value problem, varying sections.
-
-
 @pytest.mark.parametrize('support', [0.0, 2.4])
 @pytest.mark.parametrize('section', [tapered, kinked])
 @pytest.mark.parametrize('load', LINES)
@@ -215,9 +209,6 @@ def test_quadrature_is_exact_for_products_of_functions():
         lambda s: float(beam.mass_per_length(np.array(s))), 0.0, LENGTH, points=[1.7, 3.1, 7.0]
     )
     assert beam.integral(beam.mass_per_length(x)) == pytest.approx(mass, rel=1e-12)
-
-
-# The fit (14).
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
@@ -270,9 +261,6 @@ def test_fit_reports_its_error(support):
     assert all(later < earlier for earlier, later in zip(errors, errors[2:], strict=False))
     assert errors[4] < (1e-3 if support else 2e-5)
     assert errors[0] > 1e-2
-
-
-# Ritz functions.
 
 
 @pytest.mark.parametrize('support', [0.0, 2.4])
@@ -345,9 +333,6 @@ def test_moment_set_holds_the_lines_of_tip_force_and_moment(support):
     # What the paper's pair lacks on an inner beam.
     printed = ritz_basis(beam, False, 'printed', 2)
     assert span_error(printed, moment) > 100.0 * span_error(inner[1], moment)
-
-
-# Bad input.
 
 
 @pytest.mark.parametrize(

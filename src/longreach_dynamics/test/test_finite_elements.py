@@ -87,9 +87,6 @@ def with_mass(beta, mass):
     return jump
 
 
-# Textbook: uniform beams.
-
-
 def test_cantilever_has_textbook_frequencies():
     betas = [1.8751040687119611, 4.6940911329741745, 7.8547574382376126, 10.995540734875467]
     # The error grows with the fourth power of the wave number: (beta h)^4 / 1440.
@@ -177,9 +174,6 @@ def test_beams_in_line_are_one_beam(angle, gravity):
     np.testing.assert_allclose(chain, whole, rtol=5e-7)
 
 
-# Chains against one beam, against breaks, against frame elements.
-
-
 def test_stepped_beam_is_two_beams_in_line():
     step = 3.71
     stepped = ChainBeam(
@@ -248,9 +242,6 @@ def test_chain_turned_as_a_whole_keeps_its_frequencies():
     assert np.abs(chain_modes(pose(2.1), gravity=9.81) / expected - 1.0).max() > 1e-3
 
 
-# Convergence.
-
-
 def test_fourth_order_convergence_from_above():
     pose = [tapered(8.0, 1.0, support=2.0), tapered(6.0, -0.4, masses=((3.0, 50.0),))]
     exact = chain_modes(pose, elements=64, count=4, gravity=9.81)
@@ -273,9 +264,6 @@ def test_quadrature_is_exact_for_polynomial_sections():
     expected = np.sqrt(linalg.eigh(K, M, eigvals_only=True)) / (2.0 * math.pi)
     beam = ChainBeam(1.0, lambda x: 3.0 - x, lambda x: (2.0 - 0.5 * x) ** 3, 0.0)
     np.testing.assert_allclose(chain_modes([beam], elements=1, count=2), expected, rtol=1e-12)
-
-
-# Weight.
 
 
 def heavy_frequencies(load, count, hinged):
@@ -382,9 +370,6 @@ def test_stiff_chain_is_a_chain_of_rigid_links(angles):
     for sagged, foreshortening in ((False, True), (False, False), (True, True), (True, False)):
         modes = chain_modes(beams, 10, 3, joints, gravity, sagged, foreshortening)
         np.testing.assert_allclose(modes, expected, rtol=3e-5)
-
-
-# Static equilibrium.
 
 
 def test_equilibrium_under_little_weight_is_the_textbook_bending_line():
@@ -572,9 +557,6 @@ def test_modes_follow_from_the_potential_at_finite_rotations(sagged, foreshorten
     if sagged:
         tip, found = points(rest)[0][-1], chain_equilibrium(beams, 1, gravity, foreshortening)
         np.testing.assert_allclose(found[-1], [tip.real, tip.imag], atol=1e-5)
-
-
-# Bad input.
 
 
 @pytest.mark.parametrize(

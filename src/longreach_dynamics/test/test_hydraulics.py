@@ -28,9 +28,6 @@ def flows(spool, p1, p2):
     return float(q1), float(q2)
 
 
-# The root of a pressure difference.
-
-
 @pytest.mark.parametrize('sign', [1.0, -1.0])
 def test_root_is_that_of_large_differences_and_laminar_for_small_ones(sign):
     for difference in (1e6, 1e7, 3e7):
@@ -43,9 +40,6 @@ def test_root_is_that_of_large_differences_and_laminar_for_small_ones(sign):
     for difference in (1e-3, 1.0, 100.0):
         found = sign * signed_root(sign * difference, LAMINAR)
         assert found == pytest.approx(difference / math.sqrt(LAMINAR), rel=1e-4)
-
-
-# Valves (24).
 
 
 def test_opening_has_a_dead_band_and_an_end():
@@ -100,9 +94,6 @@ def test_rates_of_pressures_are_printed_23():
     head = BETA / (V1 + A1 * position) * (-A1 * velocity + q1)
     rod = BETA / (V2 - A2 * position) * (A2 * velocity - q2)
     assert rates == pytest.approx((head, rod), rel=1e-14)
-
-
-# Cylinders (23).
 
 
 def test_closed_chambers_follow_the_volume():

@@ -112,8 +112,6 @@ def test_impossible_openings_are_refused(openings):
         motor(openings=openings)
 
 
-# --- beyond the paper -----------------------------------------------------------------------
-
 OIL = PortOilParameters(density=870.0, contraction=0.7, laminar_pressure=1e4)
 RELIEF = ReliefParameters(head=17e6, rod=18e6, override=2e6, area=2e-5)
 MAKE_UP = MakeUpParameters(cracking=5e4, override=3e5, area=5e-5, supply=8e5)

@@ -18,9 +18,6 @@ def write(tmp_path, text):
     return file
 
 
-# What is read
-
-
 @pytest.mark.parametrize(
     'text',
     [
@@ -57,9 +54,6 @@ def test_time_may_have_another_name_or_none(tmp_path):
     assert read_table(file, time=None)['t'].tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match=r'table\.csv:3: t = 1, allowed: above 2'):
         read_table(file, time='t')
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,6 @@ def blind(duration, mode='hydraulic', forces=''):
     return dig_scenario(mode, None, duration, forces=forces)
 
 
-# Known values
-
-
 @pytest.mark.slow
 def test_known_cohesions_come_back_within_their_errors(excavator, dig):
     scores, both = [], ('force_lk', 'theta_4')
@@ -156,9 +153,6 @@ def test_measured_pressures_as_in_the_thesis(excavator, dig, tmp_path):
     assert abs(fit.cohesion - 18e3) < 3.5 * fit.standard_error < 1000.0
 
 
-# Errors of the fit
-
-
 @pytest.mark.slow
 def test_errors_that_follow_each_other_count_as_fewer(excavator, dig):
     result, scores, errors = dig(17e3, 1.5), [], []
@@ -230,9 +224,6 @@ def test_result_shows_what_it_came_from(excavator, dig):
     summary = fit.summary()
     assert [one['unit'] for one in summary['residuals'].values()] == ['N', 'rad']
     assert (summary['cohesion_pa'], summary['rows']) == (fit.cohesion, 101)
-
-
-# Data that do not determine it
 
 
 def test_pose_after_a_whole_sweep_is_refused_with_the_bound(excavator, dig):

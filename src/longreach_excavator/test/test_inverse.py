@@ -53,9 +53,6 @@ def swinging(times, tooth=True):
     )
 
 
-# Against runs
-
-
 @pytest.mark.parametrize('run', ['hydraulic', 'printed', 'carried', 'moment'], indirect=True)
 def test_loads_of_a_simulated_dig_are_its_own(run):
     assert (run.column('bucket_mass').max() > 500.0) == (run.machine.scenario.depth == 'terrain')
@@ -94,9 +91,6 @@ def test_power_is_what_the_cylinders_did(run):
         expected = run.column(f'work_{name}')
         largest = max(np.abs(run.column(f'work_{other}')).max() for other in CYLINDERS)
         assert np.abs(work - expected).max() < 2e-3 * largest
-
-
-# Free bodies and statics
 
 
 def test_forces_and_moments_on_each_link_make_its_motion(excavator):
@@ -188,9 +182,6 @@ def test_soil_stays_mobilised_while_the_tooth_rests(excavator):
     resting = found.column('soil_force')[100:]
     assert resting[0] > 1e4
     assert np.allclose(resting, resting[0], rtol=1e-9)
-
-
-# Rates and accelerations
 
 
 def test_splines_find_rates_and_accelerations_as_well_as_they_say():

@@ -44,9 +44,6 @@ def places(excavator, q):
     )
 
 
-# Angles and lengths
-
-
 def test_angles_and_lengths_are_inverse(excavator):
     linkage = excavator.linkage()
     q = over_the_range(linkage)
@@ -66,9 +63,6 @@ def test_dead_points_are_the_ends(excavator):
     assert np.abs(levers[:, 2]).max() == pytest.approx(1e-3, abs=1e-9)
     for row in lengths:
         assert np.abs(linkage.lengths(linkage.angles(row)) - row).max() < 1e-9
-
-
-# The thesis' equations, with the errors put right that the notes name
 
 
 def third_side(one, two, angle):
@@ -186,9 +180,6 @@ def test_installed_bucket(excavator):
     assert 0.08 < np.abs(levers).min() < 0.1
 
 
-# Derivatives and forces
-
-
 def test_levers_are_derivatives(excavator):
     linkage = excavator.linkage()
     low, high = np.array(linkage.ranges()).T
@@ -201,9 +192,6 @@ def test_levers_are_derivatives(excavator):
     # Extrapolated differences: error h^4 and rounding / h.
     numeric = (4.0 * central(0.5 * h) - central(h)) / 3.0
     np.testing.assert_allclose(linkage.levers(q), numeric, rtol=0.0, atol=1e-10)
-
-
-# Other machines
 
 
 def test_linkages_close_and_rods_balance(excavator, random_excavator):

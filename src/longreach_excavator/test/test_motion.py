@@ -52,9 +52,6 @@ def seen_of(machine, states, forces):
     return columns
 
 
-# Reactions
-
-
 def links_of(excavator, states, alpha):
     """Return joint, centre, direction, force m (a - g) and moment of links, complex (rows,)."""
     angle, rate = (np.cumsum(states[:, a:b], axis=1) for a, b in ((0, RATE), (RATE, HEAD)))
@@ -151,9 +148,6 @@ def test_reactions_of_other_machines(random_excavator):
         states[:, SOIL:SEAL] = random.normal(0.0, 0.5, (40, 2))
         scenario = Scenario(duration=1.0, pose='random', surface=random.uniform(-2.0, 2.0))
         check_reactions(Excavator(excavator, scenario), states, OIL)
-
-
-# Energy
 
 
 def check_energy(machine, states):
@@ -265,9 +259,6 @@ def test_energy_of_random_machines(random_excavator):
         check_energy(machine, states)
 
 
-# Steps
-
-
 def check_order(machines, state, command, start):
     """Check the errors of three lengths of step, each half the one before, and a far shorter."""
     *ends, exact = (machine.advance(state, command, start, 0.08).y for machine in machines)
@@ -297,9 +288,6 @@ def test_steps_in_soil_with_given_forces_are_of_fourth_order(excavator):
     best = machines[-1]
     state = best.advance(best.initial_state(), BY_SCENARIO, 0.0, 0.05)
     check_order(machines, state, BY_SCENARIO, 0.05)
-
-
-# Soil
 
 
 @pytest.mark.parametrize('cohesion', [60e3, 600e3])
@@ -364,9 +352,6 @@ def test_stalled_bucket_does_not_creep(excavator):
     assert tank == pytest.approx(excavator.oil.tank_pressure, rel=1e-6)
     pushed = pressure * area - tank * excavator.cylinders[2].rod_area
     assert seen['force_bucket'][-1] == pytest.approx(pushed, rel=1e-12)
-
-
-# What the thesis and the notes say
 
 
 def stalling_cohesion(excavator, force):

@@ -257,9 +257,6 @@ def dig(machine, rows):
     return np.concatenate([start.y[None], table]), states
 
 
-# The equations
-
-
 def random_states(random, excavator, count):
     """Return states with pistons beyond stops, missing oil, and soil half mobilised."""
     low, high = excavator.joint_limits().T
@@ -331,9 +328,6 @@ def test_equations_of_other_machines(random_excavator):
         other = other.with_value('soil.law', ('zelenin', 'earthmoving')[k % 2])
         other = other.replace(cylinders=rubbing)
         check_equations(random, other, math.nan, 30)
-
-
-# Runs
 
 
 def check_states(found, expected, share=1.0):

@@ -32,9 +32,6 @@ def pattern(message):
     return '.*'.join(re.escape(part) for part in message.split(' .. '))
 
 
-# --- parameters -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('path', 'value', 'message'),
     [
@@ -55,9 +52,6 @@ def pattern(message):
 def test_parameters(excavator, path, value, message):
     with pytest.raises(InputError, match=pattern(message)):
         excavator.with_value(path, value)
-
-
-# --- scenarios --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -105,9 +99,6 @@ def test_soil_and_law_of_a_scenario_must_fit(excavator):
         sticky.soil.replace(earthmoving=flat)
     allowed = float(str(error.value).split('at most ')[1].split()[0])
     sticky.soil.replace(earthmoving=flat.replace(adhesion=0.999 * allowed))
-
-
-# --- arguments --------------------------------------------------------------------------------
 
 
 def motion(**changes):
@@ -234,9 +225,6 @@ def test_poses_beyond_a_stroke_or_a_dead_point(excavator, joint, side):
             linkage.angle(joint, float(ends[side] + way * off))
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
 def forces_file(file):
     return read_forces(file, load_excavator())
 
@@ -298,9 +286,6 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator):
     message = r'scenario\.yaml: .*data\.csv ends at 2 s, allowed: at duration = 3 s or later'
     with pytest.raises(InputError, match=message):
         load_scenario(file, excavator, 1e-3)
-
-
-# --- the command line -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

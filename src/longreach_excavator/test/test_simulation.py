@@ -50,9 +50,6 @@ def test_initial_state_is_at_rest(excavator, pose):
     assert np.abs(later.y[SOIL:]).max() < 1e-9
 
 
-# Pieces
-
-
 @pytest.mark.parametrize(
     ('scenario', 'every', 'pieces'),
     [
@@ -92,9 +89,6 @@ def test_scenario_is_the_same_as_its_commands(excavator):
                 spools = entry.spools
         state = plant.advance(state, ExcavatorCommand(spools), step * 1e-3, 1e-3)
     assert same(state, whole)
-
-
-# Scenarios
 
 
 def test_valves_close_when_the_bucket_has_swept(excavator):
@@ -141,9 +135,6 @@ def test_oil_takes_over_the_force_that_was_given(excavator):
     assert later.y[:RATE] == pytest.approx(start.y[:RATE], abs=1e-6)
 
 
-# What it refuses
-
-
 def test_steps_that_are_too_long_for_the_oil_are_refused(excavator):
     small = {'line_volume': 2e-4, 'dead_length': 0.0}
     stiff = excavator.replace(cylinders=[c.replace(**small) for c in excavator.cylinders])
@@ -175,9 +166,6 @@ def test_runaway_is_an_error_that_says_how_to_see_it_again(excavator):
     state, told = eval(f'({call[1]})', {**names, 'np': np, 'nan': math.nan})
     with pytest.raises(IntegrationError):
         plant.advance(state, told, float(call[2]), float(call[3]))
-
-
-# Whole runs
 
 
 def test_measured_run_drives_as_its_forces_do(excavator, tmp_path):

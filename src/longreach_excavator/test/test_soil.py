@@ -50,9 +50,6 @@ def blade(rake, internal, friction):
     )
 
 
-# Zelenin (4.1).
-
-
 @pytest.mark.parametrize(('cohesion', 'peak'), PEAKS.items())
 def test_peaks_of_the_thesis(cohesion, peak):
     soil = SOIL.replace(cohesion=cohesion)
@@ -73,9 +70,6 @@ def test_resistance_of_arrays_is_the_compiled_one(law):
     expected = [[resistance(h, *coefficients(soil)) for h in row] for row in depths]
     np.testing.assert_allclose(resistance_at(soil, depths), expected, rtol=1e-14)
     assert resistance_at(soil, np.array(0.5)).shape == ()
-
-
-# The wedge.
 
 
 def wedge_force(tool, beta, depth, cohesion):
@@ -170,9 +164,6 @@ def test_every_allowed_blade_has_a_wedge():
     assert 0 < refused < 500
 
 
-# Published figures: N_gamma is half of Coulomb's passive earth pressure coefficient.
-
-
 @pytest.mark.parametrize(
     ('internal', 'friction', 'pressure'),
     # Vertical wall, level ground, as textbooks of foundation engineering tabulate it.
@@ -227,9 +218,6 @@ def test_wedge_of_least_weight_is_near_that_of_least_cohesion(internal, rake, ro
     grid = np.linspace(0.02, 0.98, 200) * largest_angle(tool)
     least = min(wedge_factors(tool, float(beta))[1] for beta in grid)
     assert 0.999 * least < wedge_factors(tool)[1] <= excess * least
-
-
-# Mobilisation.
 
 
 def step(state, velocities, duration):
@@ -316,9 +304,6 @@ def test_soil_takes_work_over_a_closed_path():
     built = math.tanh(0.1 / (2.0 * K))
     each = 0.1 - K * (1.0 + built) * (1.0 - math.exp(-0.1 / K))
     assert work == pytest.approx(8.0 * each, rel=1e-3)
-
-
-# Bearing capacity.
 
 
 @pytest.mark.parametrize(

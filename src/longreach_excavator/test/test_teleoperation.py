@@ -78,9 +78,6 @@ def drive(
     return np.array(rows)
 
 
-# --- sticks --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize('pattern', PATTERNS)
 @pytest.mark.parametrize('joint', [BOOM, ARM, BUCKET])
 def test_forward_lowers_the_boom_and_sends_the_arm_out_and_left_curls(station, joint, pattern):
@@ -125,9 +122,6 @@ def test_without_its_button_nothing_moves(parameters, excavator):
     axes = deflected(RIGHT_FORE_AFT, 1.0)
     assert not station.order_of_sticks(axes, [1, 1, 0, 1]).moves
     assert station.order_of_sticks(axes, [0, 0, 1]).moves
-
-
-# --- openings ------------------------------------------------------------------------------------
 
 
 def test_the_spool_opens_the_valve_by_what_was_asked():
@@ -211,9 +205,6 @@ def test_openings_end_at_the_valves_own(excavator):
     assert opening_for_velocity(0.0, 1e5, cylinder, oil) == 0.0
 
 
-# --- velocities in the loop ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize('pose', [(20.0, -80.0, -20.0), (0.0, -110.0, -60.0)])
 @pytest.mark.parametrize('rate', [0.05, -0.05, 0.2, -0.2])
 @pytest.mark.parametrize('joint', [BOOM, ARM, BUCKET])
@@ -263,9 +254,6 @@ def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(parameters
     assert command.spools[BOOM] != 0.0
 
 
-# --- the tip -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('axis', 'way'), [(LEFT_FORE_AFT, (1.0, 0.0)), (RIGHT_FORE_AFT, (0.0, -1.0))]
 )
@@ -309,9 +297,6 @@ def test_under_tip_control_the_bucket_has_its_valve(parameters, excavator):
     assert order == Order((0.0, 0.0, 1.0), tip=(0.0, 0.0, 0.0))
     state = station.take(OperatorState(), order, 0.0)
     assert station.cycle(state, resting(excavator, 0.0), 0.0)[1].spools == (0.0, 0.0, 1.0)
-
-
-# --- whose order counts --------------------------------------------------------------------------
 
 
 def resting(excavator, time):

@@ -57,9 +57,6 @@ def constants(excavator):
     return Excavator(excavator, dig_scenario(depth='terrain')).constants
 
 
-# --- machines in the ground ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     'pose', [(20.0, -95.0, 39.45), (20.0, -95.0, -15.0), (10.0, -60.0, -40.0)]
 )
@@ -225,9 +222,6 @@ def test_adaptive_steps_cut_the_same(excavator):
         for tolerance in (0.0, 1e-8)
     )
     assert fine == pytest.approx(fixed, rel=1e-3)
-
-
-# --- the ground by itself ------------------------------------------------------------------------
 
 
 def test_soil_that_is_dumped_into_a_pit_lies_where_it_falls(standard):

@@ -35,9 +35,6 @@ TO_AND_FRO = [[0, 0], [0.5, 0.25], [1.5, 0.25], [2.5, -0.25], [3, -0.25]]
 EMPTYING = [[0, -1.0], [0.5, -1.0], [0.5, 0]]
 
 
-# --- a second implementation ----------------------------------------------------------------
-
-
 @pytest.mark.slow_after(5)
 @pytest.mark.parametrize(
     ('machine', 'chosen', 'options', 'pressure'),
@@ -98,9 +95,6 @@ def test_a_line_that_a_make_up_valve_feeds_does_not_depend_on_the_step():
         assert np.abs(run.column(name) - exact.column(name)).max() < 2e-5, name
 
 
-# --- balances -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     'chosen', [shipped('open_loop', duration=2.5, **LOGS), jumping().replace(duration=2.5)]
 )
@@ -148,9 +142,6 @@ def test_steps_that_lose_energy_are_said():
     assert 'the energy balance is off by' in rough.warnings()[-1]
     assert 'shorter step' in rough.warnings()[-1]
     assert not fine.warnings()
-
-
-# --- closed valves, stops, oil that is missing ----------------------------------------------
 
 
 def test_closed_valves_lock_and_open_ones_with_the_greatest_resistance_leak():
@@ -232,9 +223,6 @@ def test_make_up_valves_keep_pressures_above_zero(chosen):
         assert not run.warnings()
 
 
-# --- the reduced model ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ('machine', 'names', 'step', 'most'),
     [(STANDARD, ['q_stick'], 5e-3, 2e-3), (hanging(), ['q_head_pitch', 'q_stick'], 1e-3, 1e-2)],
@@ -274,9 +262,6 @@ def test_a_reduced_step_without_a_solution_says_so(monkeypatch):
     with pytest.raises(IntegrationError, match='cannot go on in the step at t = 0 s'):
         machine.advance(machine.initial_state(), (0.2, 0.2, 0.2), 0.0, 0.01)
     assert ends == [(0, UNSOLVED)]
-
-
-# --- the machine ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -328,9 +313,6 @@ def test_spools_follow_their_commands_with_lag_and_bounded_speed():
     # After 30 ms at full speed the lag takes over, 0.2 = 10 1/s 20 ms behind.
     assert np.interp(0.2, time, spool) == pytest.approx(0.5 - 0.2 * np.exp(-3.5), abs=1e-9)
     assert run.column('closed_stick')[time > 0.106].max() == 0
-
-
-# --- the head and logs ----------------------------------------------------------------------
 
 
 def test_a_head_hangs_still_and_swings_with_its_period():

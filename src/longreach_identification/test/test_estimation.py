@@ -398,9 +398,6 @@ def test_an_unknown_without_effect_does_not_end_the_search():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-# --- noise that nobody gave --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(('extra', 'told'), [(0.0, False), (0.5, True)])
 def test_residuals_that_are_no_noise_are_named(extra, told):
     data = recording(white(3) + extra * np.cos(4.0 * TIMES), deviation=np.nan)

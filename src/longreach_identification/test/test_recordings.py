@@ -45,9 +45,6 @@ SIGNALS = (
 TIMES = np.arange(20) * 0.01
 
 
-# --- CSV ---------------------------------------------------------------------------------------
-
-
 def csv(path: Path, head: str, rows: Callable[[int], str], count: int = 20) -> Path:
     path.write_text('\n'.join([head, *(rows(k) for k in range(count))]) + '\n')
     return path
@@ -100,9 +97,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     larger = csv(tmp_path / 'b.csv', 'time,p_head_1,p_head_2', lambda k: f'{k},{k}e5,{k}e5')
     with pytest.raises(InputError, match=r'b\.csv has p_head_2, of which this machine'):
         read_csv(larger, SIGNALS)
-
-
-# --- bags --------------------------------------------------------------------------------------
 
 
 def header_at(stamp: int) -> Header:
@@ -202,9 +196,6 @@ def test_a_clock_that_jumps_or_stands_in_a_bag(tmp_path: Path) -> None:
     found = read_recording(write_bag(tmp_path / 'stands', 'a', rows[:80]), SIGNALS)
     with pytest.raises(InputError, match='p_head_1 in stands stands in 19 rows'):
         check_recordings([found], SIGNALS)
-
-
-# --- checks ------------------------------------------------------------------------------------
 
 
 def recording(values: np.ndarray, times: np.ndarray = TIMES) -> Recording:

@@ -119,8 +119,6 @@ def test_peaks():
     assert not Trajectory(np.zeros(1), np.ones((1, 2))).peak_rates().any()
 
 
-# --- rates in waypoints ---------------------------------------------------------------------
-
 TIMES = np.array([1.0, 2.5, 3.0, 5.0])
 ANGLES = np.array([[0.0, 1.0], [0.4, 0.8], [0.5, 0.9], [0.2, 0.9]])
 RATES = np.array([[0.0, 0.1], [0.3, 0.0], [0.1, -0.2], [0.0, 0.0]])
