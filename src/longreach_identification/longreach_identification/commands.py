@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import data_directory
-from longreach_tools.arguments import count, names, numbers, positive
+from longreach_tools.arguments import add_common, count, names, numbers, positive
 from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
 from longreach_tools.options import add_demo, add_workers
 from longreach_tools.output import (
@@ -107,30 +108,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
             description='A RECORDING is a bag, or a CSV file with a column time and columns named'
             ' as the signals; its name in other options is that of its file.',
         )
-        _add_options(machine, _OPTIONS)
-        machine.add_argument(
+        _add_options(functools.partial(add_common, machine), _OPTIONS)
+        add_common(
+            machine,
             '--shortest',
+            5.0,
             type=positive,
-            default=5.0,
             help='shortest stretch at rest [s] (default: 5)',
         )
-        machine.add_argument(
+        add_common(
+            machine,
             '--duration',
+            8.0,
             type=positive,
-            default=8.0,
             help='time after the release that is compared [s] (default: 8); the simulations take'
             ' most of the time',
         )
-        machine.add_argument(
-            '--robust', action='store_true', help='outliers of motion weigh less, after Huber'
-        )
+        text = 'outliers of motion weigh less, after Huber'
+        add_common(machine, '--robust', False, action='store_true', help=text)
         add_workers(machine)
         add_format(machine)
         machine.set_defaults(run=_run, machine=name)
     plan = commands.add_parser(
         'plan', help='which releases and poses at rest pin the parameters down, as scenarios'
     )
-    _add_options(plan, _OF_PLAN)
+    _add_options(plan.add_argument, _OF_PLAN)
     plan.add_argument(
         '--count', type=count(100), default=3, help='number of experiments (default: 3)'
     )
@@ -141,14 +143,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_demo(commands, _DEMO, _run_demo)
 
 
-def _add_options(
-    parser: argparse.ArgumentParser, options: Mapping[str, Mapping[str, str]]
-) -> None:
-    """Add options of a table to a parser."""
+def _add_options(add: Callable[..., object], options: Mapping[str, Mapping[str, str]]) -> None:
+    """Add options of a table."""
     for metavar, own in options.items():
         for option, text in own.items():
             how = _READ.get(metavar, {'type': Path})
-            parser.add_argument(option, metavar=metavar, help=text, **how)
+            add(option, metavar=metavar, help=text, **how)
 
 
 def _run(arguments: argparse.Namespace) -> None:

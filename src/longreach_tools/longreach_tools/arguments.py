@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,10 +75,30 @@ def allow_lists(parser: argparse.ArgumentParser) -> None:
     parser._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
 
 
+def add_common(
+    parser: argparse.ArgumentParser, flag: str, default: Any = None, **words: Any
+) -> None:
+    """
+    Add an option that a command has once, for those of its subcommands that add it.
+
+    It stands before or behind them, is in their helps, and has a default for each; others refuse
+    it.
+    """
+    command = getattr(parser, 'command', parser)
+    action = command._option_string_actions.get(flag) or command.add_argument(
+        flag, default=argparse.SUPPRESS, **words
+    )
+    parser.set_defaults(**{action.dest: default})
+    if isinstance(shared := getattr(parser, 'shared', None), argparse._ArgumentGroup):
+        shared._group_actions.append(action)
+
+
 def add_network(parser: argparse.ArgumentParser) -> None:
     """Add ``--network`` to a command that talks to nodes; ``longreach`` itself evaluates it."""
-    parser.add_argument(
+    add_common(
+        parser,
         '--network',
+        default=False,
         action='store_true',
         help='also talk to nodes on other computers (default: on this computer only)',
     )

@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import inspect
 import os
 import re
@@ -61,7 +62,11 @@ _AGAIN = 0.02
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports an error in one line, with the command for the help."""
+    """A parser of a command: it reports an error in one line, with the command for the help."""
+
+    def __init__(self, *words: Any, **keywords: Any) -> None:
+        super().__init__(*words, **keywords)
+        self.command, self.given = self, argparse.Namespace()
 
     def error(self, message: str) -> None:  # type: ignore[override]
         _complain(f'{self.prog}: {message}; see: {self.prog} --help')
@@ -69,14 +74,41 @@ class _Parser(argparse.ArgumentParser):
 
     def add_subparsers(self, **keywords: Any) -> Any:
         """Add subcommands, whose errors refer to their own help."""
-        return super().add_subparsers(parser_class=_Subcommand, **keywords)
+        # An abbreviation before a subcommand would be lost to its defaults.
+        self.allow_abbrev = False
+        kind: Any = functools.partial(_Subcommand, self.command)
+        return super().add_subparsers(parser_class=kind, **keywords)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.command is self and self._subparsers:
+            # Options of add_common also stand behind a subcommand, unless it has another one.
+            inner: Any = self._subparsers._group_actions[0].choices
+            called = next((inner[word] for word in args if word in inner), None)
+            own = {'-h', *(called._option_string_actions if called else ())}
+            common = _Parser(prog=self.prog, add_help=False, allow_abbrev=False)
+            for action in self._actions:
+                if action.default == argparse.SUPPRESS and own.isdisjoint(action.option_strings):
+                    common._add_action(action)
+            self.given, args = common.parse_known_args(args)
+            if args and args[0].partition('=')[0] in own - {'-h', '--help'}:
+                self.error(f'unrecognized arguments: {args[0]}; it belongs behind the subcommand')
+        return super().parse_known_args(args, namespace)
 
 
 class _Subcommand(_Parser):
     """The parser of a subcommand; argparse passes unknown arguments to the outer parser."""
 
+    def __init__(self, command: _Parser, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.command = command
+        self.shared = self.add_argument_group(f'shared by commands of {command.prog}')
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = vars(self.command.given)
+        namespace = namespace or argparse.Namespace(**given)
         options, unknown = super().parse_known_args(args, namespace)
+        if not self._subparsers:
+            unknown += [f'--{name}' for name in given if name not in self._defaults]
         if unknown:
             self.error(f'unrecognized arguments: {" ".join(unknown)}')
         return options, unknown

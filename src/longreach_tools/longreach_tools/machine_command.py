@@ -24,7 +24,15 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
 from longreach_machine import MachineSpec, check_curves
 from longreach_machine.runs import Columns, Run
-from longreach_tools.arguments import allow_lists, finite, names, not_negative, numbers, positive
+from longreach_tools.arguments import (
+    add_common,
+    allow_lists,
+    finite,
+    names,
+    not_negative,
+    numbers,
+    positive,
+)
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_namespace, add_node_options, add_results
@@ -103,11 +111,12 @@ def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
     text = f'parameters of the {spec.name} (default: the installed {spec.file})'
     add_file_option(parser, 'FILE.yaml', text)
     example = '' if spec.swept.startswith(_SCENARIO) else f', such as {spec.swept}=1.0'
-    parser.add_argument(
+    add_common(
+        parser,
         '--set',
+        default=[],
         metavar='PATH=VALUE',
         action='append',
-        default=[],
         help=f'another value than in the file{example}; of a scenario file, where the command'
         ' reads one, with scenario.PATH; can be repeated',
     )
@@ -137,7 +146,7 @@ def add_options(
             shown = f'{shown:g}'
         default = f' (default: {shown})' if shown else ''
         flag = '--' + field.name.replace('_', '-')
-        parser.add_argument(flag, help=f'{rule.description}{unit}{default}', **words)
+        add_common(parser, flag, help=f'{rule.description}{unit}{default}', **words)
 
 
 def options_of(arguments: argparse.Namespace, options: type[Options], **otherwise: Any) -> Options:
@@ -421,7 +430,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser('compare', help='compare a recorded run with the library')
     parser.add_argument('bag', metavar='BAG', type=Path)
     _add_scenario(spec, parser, '--scenario')
-    add_namespace(parser, 'the recorded topics', spec.name)
+    add_namespace(parser, f'the {spec.name}', spec.name)
     add_machine(spec, parser, spec.of_recording)
     add_results(parser, 'write the recorded run, row by row', spec.figure())
     parser.set_defaults(run=functools.partial(_compare, spec))

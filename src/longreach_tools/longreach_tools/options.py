@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from longreach_tools.arguments import add_network, count, finite, optional_file
+from longreach_tools.arguments import add_common, add_network, count, finite, optional_file
 from longreach_tools.output import add_format
 
 # Longest wait for an answer of a running node [s].
@@ -16,7 +16,7 @@ ANSWER = 10.0
 
 def add_file(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
     """Add ``--file``, the machine's parameter file; None by default and for an empty name."""
-    parser.add_argument('--file', metavar=metavar, type=optional_file, help=text)
+    add_common(parser, '--file', metavar=metavar, type=optional_file, help=text)
 
 
 def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> None:
@@ -36,12 +36,14 @@ def add_signals(parser: argparse.ArgumentParser, text: str) -> None:
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add ``--processes`` and ``--cluster`` of :func:`longreach_dynamics.parallel.run_jobs`."""
-    parser.add_argument(
+    add_common(
+        parser,
         '--processes',
         type=count(1000),
         help='number of parallel processes (default: one for each core)',
     )
-    parser.add_argument(
+    add_common(
+        parser,
         '--cluster',
         metavar='ADDRESS',
         help='run on a Dask cluster: tcp://HOST:PORT, or local:COUNT for one on this computer',
@@ -60,9 +62,7 @@ def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int])
 def add_namespace(parser: argparse.ArgumentParser, whose: str, default: str | None) -> None:
     """Add ``--namespace``."""
     shown = f' (default: {default})' if default else ''
-    parser.add_argument(
-        '--namespace', metavar='NS', default=default, help=f'namespace of {whose}{shown}'
-    )
+    add_common(parser, '--namespace', default, metavar='NS', help=f'namespace of {whose}{shown}')
 
 
 def add_node_options(parser: argparse.ArgumentParser, machine: str) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.arguments import add_common
 
 # Extensions of figures; other formats of matplotlib need LaTeX or are not images.
 PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
@@ -33,10 +34,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     """Add ``--format table|json`` to a parser."""
-    parser.add_argument(
+    add_common(
+        parser,
         '--format',
-        choices=('table', 'json'),
         default='table',
+        choices=('table', 'json'),
         help='table for people, json for programs (default: table)',
     )
 

@@ -13,6 +13,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools import cli
+from longreach_tools.arguments import add_common
 from longreach_tools.testing import Outcome
 
 PROGRAM = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
@@ -35,8 +36,11 @@ class Point:
             parser.add_argument('--count', type=int, default=1)
             parser.set_defaults(run=self._run)
             if self.name == 'outer':
-                inner = parser.add_subparsers().add_parser('inner')
-                inner.add_subparsers().add_parser('deepest')
+                commands = parser.add_subparsers()
+                commands.add_parser('inner').add_subparsers().add_parser('deepest')
+                for name, level in (('high', 4), ('low', 5)):
+                    add_common(commands.add_parser(name), '--level', level, type=int, help='code')
+                commands.add_parser('wide').add_argument('--level', dest='count', type=len)
 
         module.SUMMARY = f'summary of {self.name}'  # type: ignore[attr-defined]
         module.configure = configure  # type: ignore[attr-defined]
@@ -61,7 +65,7 @@ def points(monkeypatch):
         'early': Point('early', raising(KeyboardInterrupt('no result'))),
         'mistake': Point('mistake', raising(ZeroDivisionError('a mistake in the program'))),
         'leaves': Point('leaves', raising(SystemExit(5))),
-        'outer': Point('outer', lambda _: None),
+        'outer': Point('outer', lambda given: getattr(given, 'level', given.count)),
         'lines': Point('lines', raising(InputError('bad a  b:\n  in line 1\n\n  name another'))),
         'pipe': Point('pipe', raising(BrokenPipeError())),
         'ros': Point('ros', raising(ModuleNotFoundError(name='std_msgs.msg'))),
@@ -93,6 +97,20 @@ def points(monkeypatch):
         ('outer inner --speed', 2, 'longreach outer inner: unrecognized arguments: --spe'),
         ('outer --speed inner', 2, 'longreach outer: unrecognized arguments: --speed; see'),
         ('outer inner deepest a\nb', 2, 'longreach outer inner deepest: unrecognized arguments'),
+        # An option that subcommands share, with defaults of their own, or have in another meaning.
+        ('outer high', 4, ''),
+        ('outer low', 5, ''),
+        ('outer low --level 3', 3, ''),
+        ('outer --level 3 low', 3, ''),
+        ('outer --count 3 low --level=7', 7, ''),
+        ('outer --count 3 inner deepest', 3, ''),
+        ('outer wide --level four', 4, ''),
+        ('outer --level 4 wide', 2, 'longreach outer: unrecognized arguments: --level; it belon'),
+        ('outer --lev 4 low', 2, 'longreach outer: argument'),
+        ('outer low --lev 4', 2, 'longreach outer low: unrecognized arguments: --lev'),
+        ('outer inner deepest --level 3', 2, 'longreach outer inner deepest: unrecognized argum'),
+        ('outer --level 3 inner deepest', 2, 'longreach outer inner deepest: unrecognized argum'),
+        ('outer low --level x', 2, "longreach outer: argument --level: invalid int value: 'x'"),
         ('ros', 1, 'longreach ros: this needs ROS 2 (std_msgs.msg was not found); source'),
         ('package', 1, 'longreach package: this needs the Python package opencv-contrib-python'),
         ('lines', 2, 'longreach lines: bad a  b: in line 1 name another\n'),
@@ -133,6 +151,13 @@ def test_overview(points, capsys, words):
     assert lines[0] == 'usage: longreach COMMAND ...'
     listed = [line.split(maxsplit=1) for line in lines if line.startswith('  ')]
     assert listed == [[name, f'summary of {name}'] for name in sorted(points)]
+
+
+def test_the_help_of_a_subcommand_has_what_it_shares(points, capsys):
+    for name, shared in ('low', True), ('wide', False):
+        assert cli.main(['outer', name, '--help']) == 0
+        found = capsys.readouterr().out.partition('shared by commands of longreach outer:\n')[2]
+        assert ('--level LEVEL' in found) is shared
 
 
 def test_version(capsys):
@@ -344,6 +369,7 @@ def test_signals(words, code, printed):
     [
         ('longreach exc', ['excavator']),
         ('longreach crane c13r --task ', ['a', 'b', 'c']),
+        ('longreach crane run --form', ['--format']),
     ],
 )
 def test_a_shell_completes_commands_and_options(tmp_path, line, expected):

@@ -2,14 +2,13 @@
 
 import argparse
 from collections import defaultdict
-from functools import cache, partial
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from longreach_tools import machine_command
-from longreach_tools.cli import COMMAND_GROUP, MACHINE_GROUP
+from longreach_tools import cli
 
 # Names that have several meanings today; no name may be added.
 SEVERAL = {'--camera', '--cohesion', '--format', '--joints', '--pose', '--step'}
@@ -25,11 +24,10 @@ COMMON = {
 
 def parsers():
     """Yield the parsers of all commands and their subcommands."""
-    for group in (COMMAND_GROUP, MACHINE_GROUP):
+    for group in (cli.COMMAND_GROUP, cli.MACHINE_GROUP):
         for point in metadata.entry_points(group=group):
-            command = point.load()
-            parser = argparse.ArgumentParser(prog=point.name)
-            getattr(command, 'configure', partial(machine_command.configure, command))(parser)
+            parser = cli._Parser(prog=point.name)
+            cli._configure(point, parser)
             waiting = [parser]
             while waiting:
                 one = waiting.pop()
