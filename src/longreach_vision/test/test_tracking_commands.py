@@ -235,44 +235,6 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 
-def starting(cameras, off=0.0):
-    """Return where markers are by hand, for names of cameras the pixels in some [px] beside."""
-    words = []
-    for called, camera in cameras.items():
-        mounted = small_rig().cameras[camera]
-        for name, place in zip(NAMES, START, strict=True):
-            u, v = mounted.camera.project(mounted.pose.to_camera(place))
-            words += ['--start', f'{called}.{name}={u + off:.1f},{v - off:.1f},14']
-    return words
-
-
-def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
-    # A rig that does not know where the markers are.
-    markers = tuple(marker.replace(position=None) for marker in small_rig().markers)
-    write_rig(dataclasses.replace(small_rig(), markers=markers), tmp_path / 'rig.yaml')
-    words = (*tracking(scene)[:3], '--config', tmp_path / 'rig.yaml')
-    starts = starting({'left': 'left', 'right': 'right'}, 2.0)
-    told = printed(capsys, *words, *starts)
-    assert [one['tracked'] for one in told['markers']] == [FRAMES, FRAMES]
-    assert told['markers'][0]['first'] == pytest.approx(START[0].tolist(), abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ('start', 'text'),
-    [
-        ('truck=1,2,3', ', allowed: CAMERA.MARKER=u,v,r'),
-        ('left.three=1,2,3', ', allowed cameras: left, right, markers: one, two'),
-        ('left.one=nan,2,9', ', allowed: CAMERA.MARKER=u,v,r'),
-        ('left.one=50,50,1e9', ': one has the radius 1e+09 px in left'),
-        ('left.one=-50,20,14', ': one has the pixel (-50, 20) in left, allowed: within'),
-    ],
-)
-def test_a_start_that_cannot_be_leaves_nothing(scene, tmp_path, start, text):
-    words = ('--start', start, '--csv', tmp_path / 'a.csv', '--bag', tmp_path / 'bag')
-    refused(f'--start {start}{text}', *tracking(scene), *words)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ('text', 'words'),
     [

@@ -93,12 +93,12 @@ class Tracker:
             self.send_message(shot.camera, shot.message())
 
     def send_message(self, side, message):
-        camera, intake = self._cameras[side], self.node._tracker.intake
-        before = intake.heard
+        camera, tracker = self._cameras[side], self.node._tracker
+        before = tracker.heard
         camera.publish(message)
         # More than what waits in a queue would get lost.
         if camera.get_subscription_count():
-            self.bench.until(lambda: intake.heard != before, 'image')
+            self.bench.until(lambda: tracker.heard != before, 'image')
 
     def heard(self, count):
         self.bench.until(lambda: len(self.markers) >= count, f'estimates of {count} pairs')

@@ -52,8 +52,8 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     )
 
 
-READING = ('rate', 'start', 'scale')
-"""Options for the reading of images and the start of tracking."""
+READING = ('rate', 'scale')
+"""Options for the reading of images."""
 
 OUTPUTS = ('out', 'csv', 'bag', 'overlay')
 """Options for output files of tracks; those of PLOTS come after ``--format``."""
@@ -67,12 +67,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         'help': 'namespace of the recorded topics (default: vision)',
     },
     'rate': {'type': image_rate, 'help': 'images per second, instead of the times of the files'},
-    'start': {
-        'metavar': 'CAMERA.MARKER=u,v,r',
-        'action': 'append',
-        'default': [],
-        'help': 'pixel and radius in the first image, for each marker not located in the rig',
-    },
     'truth-topic': {
         'default': '',
         'help': 'topic of the motion in a bag (default: the only one of type MarkerPositions)',

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column, Derived, Source
 from longreach_markers.marker.detection import TRACKED
-from longreach_tools.presets import Entries, Preset
+from longreach_tools.presets import Preset, Request
 from longreach_vision.io.messages import STATUSES
 
 _TOPIC = 'markers'
 
 
-def preset(entries: Entries) -> Preset:
+def preset(request: Request) -> Preset:
     """Return the figure of all markers of a recording."""
-    names = entries(_TOPIC, 'estimates')
+    names = [estimate.name for estimate in request.first(_TOPIC).estimates]
+    if not names:
+        raise InputError(f'{_TOPIC}: no marker in its first message; nothing to draw')
     columns = []
     for name in names:
 

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ from longreach_markers.tracking.pose_agreement import (
     wrong_camera,
 )
 from longreach_markers.tracking.sightings import Sightings
-from longreach_tools.arguments import finite
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, write_csv
 from longreach_vision.commands.arguments import (
@@ -55,8 +53,6 @@ from longreach_vision.simulator.marker_path import MarkerPath
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
-
-_START = re.compile(r'(\w+)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
 
 
 def configure_tracking(commands: Any) -> None:
@@ -151,7 +147,6 @@ def _opened(
     if camera is not None and camera not in rig.cameras:
         raise InputError(f'--camera {camera}, allowed by the rig: {", ".join(rig.cameras)}')
     rig = dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
-    rig = _started(rig, arguments.start)
     if is_recorded:
         topics = {name: absolute_name(f'{name}/image_raw', arguments.namespace) for name in names}
         recorded = BagImages(given[0], topics)
@@ -255,33 +250,6 @@ def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
         return path.of(names)
     except InputError as error:
         raise InputError(f'--truth {truth}: {error}') from error
-
-
-def _started(rig: Rig, starts: Sequence[str]) -> Rig:
-    for text in starts:
-        found = _START.fullmatch(text)
-        try:
-            camera, name, *numbers = found.groups() if found else ()
-            given = tuple(map(finite, numbers))
-        except (ValueError, argparse.ArgumentTypeError) as error:
-            raise InputError(
-                f'--start {text}, allowed: CAMERA.MARKER=u,v,r such as left.truck=812,1040,17'
-            ) from error
-        if name not in rig.names or camera not in rig.cameras:
-            raise InputError(
-                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}, markers:'
-                f' {", ".join(rig.names)}; images of other cameras are not read'
-            )
-        try:
-            markers = tuple(
-                marker.with_given(camera, given) if marker.name == name else marker
-                for marker in rig.markers
-            )
-            rig = dataclasses.replace(rig, markers=markers)
-            rig.check_pixels()
-        except InputError as error:
-            raise InputError(f'--start {text}: {error}') from error
-    return rig
 
 
 # --- pose --refine ---------------------------------------------------------------------------

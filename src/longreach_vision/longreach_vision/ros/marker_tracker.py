@@ -15,27 +15,30 @@ import numpy as np
 from longreach_msgs.msg import MarkerObservation
 from longreach_msgs.srv import InitializeMarker
 from rclpy.node import Node
+from sensor_msgs.msg import CompressedImage, Image
 
 from longreach_dynamics.errors import InputError
+from longreach_markers.io.images import BitDepth
 from longreach_markers.marker.detection import TRACKED, Observation
 from longreach_markers.rig import load_rig
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.diagnostics import TrackingReport
-from longreach_markers.tracking.follower import Follower, warm_up
+from longreach_markers.tracking.follower import Follower, size_error, warm_up
 from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
-from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds, stamp_of
+from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.io.messages import Messages
 from longreach_vision.ros.conversions import ros_type
-from longreach_vision.ros.image_intake import ImageIntake, LimitedWarnings
 from longreach_vision.ros.node_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import TrackerPublishers
 
 # Period of the check for missing images, and of diagnostics [s of wall time].
 _PERIOD = 1.0
-# Time without any image after which waiting images are no longer held back [s of wall time].
-_SILENCE = 2.0
+# Time without any image after which waiting images are no longer held back, and least time
+# between warnings of one kind [s of wall time].
+_SILENCE, _WARNINGS = 2.0, 2.0
 # Counters of images that are not used, and what is said of one.
 _NOT_USED = {
     'misdated': ', far from the previous one; it is dropped unless the next ones continue there',
@@ -51,7 +54,7 @@ class MarkerTracker:
 
     def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
         self._node, self._settings = node, settings
-        self._warn = LimitedWarnings(node)
+        self._warned: dict[str, float] = {}
         rig = dataclasses.replace(load_rig(settings.rig), tracking=settings.tracking)
         self._rig = rig.scaled(settings.scale)
         try:
@@ -60,8 +63,13 @@ class MarkerTracker:
             raise InputError(f'{settings.rig}, scale = {settings.scale:g}: {error}') from error
         self.cameras = tuple(self._rig.cameras)
         self._publishers = TrackerPublishers(node, settings, self._rig)
-        self.intake = ImageIntake(node, settings, self._rig, self._warn, self._count, self._add)
-        self._topics = self.intake.topics
+        suffix = '/compressed' if settings.transport == 'compressed' else ''
+        self._topics = {
+            camera: str(node.resolve_topic_name(f'{camera}/image_raw{suffix}'))
+            for camera in self.cameras
+        }
+        self._encodings: dict[str, str] = {}
+        self._depths = {name: BitDepth() for name in self.cameras}
         topics = (publisher.topic_name for publisher in self._publishers.results)
         node.get_logger().info(
             f'tracks {", ".join(self._rig.names)} in {", ".join(self._topics.values())}; results'
@@ -77,7 +85,8 @@ class MarkerTracker:
         self._frames: dict[str, str] = {}
         self._shown: dict[str, str] = {}
         self._stamp = 0
-        self._born = time.monotonic()
+        # Arrival of the latest image, or the start, on the monotonic clock [s].
+        self.heard = self._born = time.monotonic()
         self._judge = CameraJudge(self._rig, self._born)
         self._report = TrackingReport(
             self._pairs, self._topics, self._rig.tracking.gap, settings.latency
@@ -113,11 +122,43 @@ class MarkerTracker:
         is_late = time.monotonic() - self._born > self._settings.start_timeout
         return not (is_late or self.has_recorders())
 
-    def _count(self, camera: str, good: bool) -> None:
-        self._report.add_image(camera, good=good)
+    def _warn(self, kind: str, text: str) -> None:
+        """Warn, unless there was a warning of this kind just now."""
+        now = time.monotonic()
+        if now - self._warned.get(kind, -math.inf) > _WARNINGS:
+            self._warned[kind] = now
+            self._node.get_logger().warning(text)
 
-    def _add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str) -> None:
-        """Track the images that are complete with this one, stamped in ns."""
+    def on_image(self, camera: str, message: Image | CompressedImage) -> None:
+        """Process an image; one that cannot be used is counted and skipped."""
+        try:
+            stamp = nanoseconds_from(message.header.stamp, "the driver's stamp")
+            image = image_to_gray(message, self._depths[camera])
+        except InputError as error:
+            self._refuse(camera, str(error))
+            return
+        encoding = message.format if isinstance(message, CompressedImage) else message.encoding
+        if self._encodings.get(camera) != encoding:
+            self._encodings[camera] = encoding
+            note = self._depths[camera].note
+            size = f'{image.shape[1]} x {image.shape[0]}'
+            text = f'{self._topics[camera]}: {size}, {encoding}{"; " * bool(note)}{note}'
+            self._node.get_logger().info(text)
+        self.add(camera, stamp, image, message.header.frame_id)
+
+    def _refuse(self, camera: str, text: str) -> None:
+        self.heard = time.monotonic()
+        self._report.add_image(camera, good=False)
+        self._warn(f'image {camera}', f'{self._topics[camera]}: {text}')
+
+    def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
+        """Track the images that are complete with this one, an array stamped in ns."""
+        known = self._rig.cameras[camera].camera
+        if image.shape != (known.height, known.width):
+            self._refuse(camera, size_error(image, known, camera, scale=self._settings.scale))
+            return
+        self.heard = time.monotonic()
+        self._report.add_image(camera, good=True)
         self._note_frame(camera, frame_id)
         stamp -= self._delays[camera]
         topic, time_ = self._topics[camera], f'{stamp * 1e-9:.3f} s'
@@ -221,7 +262,7 @@ class MarkerTracker:
     # --- reports -----------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
-        if self._pairs.waiting and time.monotonic() - self.intake.heard > _SILENCE:
+        if self._pairs.waiting and time.monotonic() - self.heard > _SILENCE:
             for images in self._pairs.flush():
                 self._track(images)
         if self._judge.work(time.monotonic()):
@@ -232,7 +273,7 @@ class MarkerTracker:
         if self.is_waiting():
             topics = (one.topic_name for one in self._publishers.results)
             waits = f'waiting for {self._settings.recorders} subscribers on {" and ".join(topics)}'
-        silent = time.monotonic() - self.intake.heard > _SILENCE
+        silent = time.monotonic() - self.heard > _SILENCE
         good, text = self._report.state(silent=silent, waits=waits)
         level = diagnostics.OK if good else diagnostics.WARN
         self._diagnostics.publish(stamp_of(self._stamp), level, text, self._report.values())

@@ -26,7 +26,7 @@ class SimulatedNode(CameraNode):
         settings = self.settings
         assert isinstance(settings, SimulatedParameters)
         self._tracker = MarkerTracker(self, settings, 'tracker')
-        self.viewer = self._tracker.intake.add
+        self.viewer = self._tracker.add
 
     def change(self, settings: CameraNodeParameters) -> None:
         """Continue with parameters that were changed at run time."""

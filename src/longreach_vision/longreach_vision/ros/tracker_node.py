@@ -45,7 +45,7 @@ class TrackerNode(Node):
         is_packed = self._settings.transport == 'compressed'
         kind, ending = (CompressedImage, '/compressed') if is_packed else (Image, '')
         for camera in self._tracker.cameras:
-            image = partial(self._tracker.intake.on_image, camera)
+            image = partial(self._tracker.on_image, camera)
             topic = f'{camera}/image_raw{ending}'
             self.create_subscription(kind, topic, image, self._profile(camera))
 
