@@ -110,18 +110,12 @@ def row(count, step=0.6):
 # Start
 
 
-def test_start_by_positions():
-    stage = Stage(row(3))
-    stage.start(stage.places + np.array([0.1, 0.0, -0.1]))
-    stage.assert_found()
-
-
 def test_start_by_pixels_goes_before_positions():
     pixels = Stage(row(2))
     pixels.image()
     markers = [
         MarkerOnRig('a', RADIUS, position=(0.0, 0.0, 3.0), left=(*pixels.centers[0], 9.0)),
-        MarkerOnRig('b', RADIUS, position=tuple(pixels.places[1].tolist())),
+        MarkerOnRig('b', RADIUS, position=tuple((pixels.places[1] + (0.1, 0.0, -0.1)).tolist())),
     ]
     stage = Stage(row(2), markers)
     stage.start()
@@ -168,35 +162,31 @@ def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
     assert stereo.trackers['left'].tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
 
 
-def test_search_names_markers_along_the_plane():
-    places = [[0.6, 0.0, -0.3], [-0.8, 0.0, 0.2], [0.1, 0.0, 0.4]]
-    stage = Stage(places, [MarkerOnRig(name, RADIUS) for name in 'abc'])
+@pytest.mark.parametrize(
+    ('markers', 'places', 'order'),
+    [
+        # Alike markers have names along the plane.
+        ([{}, {}, {}], [[0.6, 0.0, -0.3], [-0.8, 0.0, 0.2], [0.1, 0.0, 0.4]], [1, 2, 0]),
+        # Of what is left beside one with a position.
+        ([{}, {'position': (0.0, 0.0, 0.0)}, {}], row(3), [0, 1, 2]),
+        # Kinds are told apart.
+        (
+            [{'inner': 0.75}, {'bright': True}, {'radius': 0.24}],
+            [[0.9, 0.0, 0.3], [0.1, 0.0, 0.3], [-0.8, 0.0, 0.0]],
+            [0, 1, 2],
+        ),
+    ],
+)
+def test_search_names_markers(markers, places, order):
+    given = [
+        MarkerOnRig(name, **{'radius': RADIUS, **one})
+        for name, one in zip('abc', markers, strict=True)
+    ]
+    stage = Stage(places, given, clutter=0)
     stage.start()
-    stage.centers = stage.centers[[1, 2, 0]]
+    stage.centers = stage.centers[order]
     stage.assert_found()
     assert not any(track.lost for track in stage.tracker.tracks.values())
-
-
-def test_search_takes_only_what_is_left():
-    markers = [
-        MarkerOnRig('first', RADIUS),
-        MarkerOnRig('known', RADIUS, position=(0.0, 0.0, 0.0)),
-        MarkerOnRig('last', RADIUS),
-    ]
-    stage = Stage([[-0.6, 0.0, 0.1], [0.0, 0.0, 0.0], [0.7, 0.0, 0.1]], markers)
-    stage.start()
-    stage.assert_found()
-
-
-def test_search_tells_kinds_apart():
-    markers = [
-        MarkerOnRig('thin', RADIUS, 0.75),
-        MarkerOnRig('bright', RADIUS, 0.5, True),
-        MarkerOnRig('large', 0.24, 0.5),
-    ]
-    stage = Stage([[0.9, 0.0, 0.3], [0.1, 0.0, 0.3], [-0.8, 0.0, 0.0]], markers, clutter=0)
-    stage.start()
-    stage.assert_found()
 
 
 def test_marker_that_is_not_there_at_the_start_is_awaited():
@@ -452,22 +442,6 @@ def test_center_at_an_image_is_the_observation():
     assert covariance[0, 0] > 0.1
     stage.update(2 / RATE, np.full((1, 3), math.nan))
     assert stage.center_at(1.9 / RATE) is None
-
-
-def test_resolving_a_doubt_exchanges_markers():
-    stage = Stage(row(2))
-    stage.start()
-    tracks = stage.tracker.tracks
-    for name, other in (('a', 'b'), ('b', 'a')):
-        tracks[name].doubt = other
-    seen = stage.update(1 / RATE)
-    assert [one.status for one in seen.values()] == [UNCERTAIN] * 2
-    assert seen['a'].reason == 'may be b'
-    stage.tracker.resolve('a', exchange=True)
-    seen = stage.update(2 / RATE)
-    assert [one.status for one in seen.values()] == [TRACKED] * 2
-    assert math.dist(seen['a'].center, stage.centers[1]) < 0.05
-    assert math.dist(seen['b'].center, stage.centers[0]) < 0.05
 
 
 # What is refused
