@@ -204,8 +204,9 @@ def test_limits_of_a_panel_and_what_the_library_says_are_in_its_unit(swing, monk
     run = Run(Rope(1.5), COLUMNS, np.array([[0.1 * k, 3.0] for k in (0, 1, 2, 3, 9)]))
     library = Run(Rope(1.5), COLUMNS, np.array([[0.0, 4.0], [0.1, 4.0]]))
     run_figure.draw_run(swing, Path('a.png'), run, library)
-    (((found,), (other,), _, limits),) = (one[1:] for one in drawn[0].panels)
-    assert [found.values[0], other.values[0], *limits] == [3000.0, 4000.0, 1500.0]
+    (shown,) = drawn[0].panels
+    (found,), (other,) = shown.curves, shown.others
+    assert [found.values[0], other.values[0], *shown.limits] == [3000.0, 4000.0, 1500.0]
     assert np.isnan(found.values).tolist() == [False] * 4 + [True, False]
 
 

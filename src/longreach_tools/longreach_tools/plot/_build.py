@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.bag._reading import first_messages
 from longreach_tools.bag._stamps import is_wall_clock
 from longreach_tools.fields import Signal, near_names, numeric_fields
-from longreach_tools.presets import load_preset, preset_names
+from longreach_tools.presets import Request, load_preset, preset_names
 from longreach_tools.signals import (
     NANOSECONDS,
     Recording,
@@ -178,17 +178,14 @@ def build_preset(
     if machine not in preset_names():
         raise InputError(f'--preset {machine}, allowed: {", ".join(sorted(preset_names()))}')
 
-    def entries(topic: str, field: str) -> list[str]:
+    def first(topic: str) -> Any:
         name = absolute_name(topic, namespace)
-        message = first_messages(bag, [name]).get(name)
-        found = [one.name for one in getattr(message, field)] if message else []
-        if not found:
-            raise InputError(
-                f'{bag}: {name} has no message, or no {field} in its first one; give --namespace'
-            )
-        return found
+        found = first_messages(bag, [name])
+        if name not in found:
+            raise InputError(f'{bag}: {name} has no message; give --namespace')
+        return found[name]
 
-    preset = load_preset(machine, file, entries)
+    preset = load_preset(machine, Request(file, first))
     space = '/' + namespace.strip('/')
     columns = {column.name: column for column in preset.columns}
     used = [c.name for panel in preset.panels for c, _ in curves_of(panel, preset.columns)]
@@ -273,10 +270,7 @@ def _picture(
     """Return what is in the window, with the events of the first recording, and notes."""
     first = sides[0]
     # Differences are of the whole curves: at the ends they need samples beside the window.
-    panels = [
-        Panel(label, *([window.part(curve) for curve in curves] for curves in every))
-        for label, *every in (one.compared() for one in panels)
-    ]
+    panels = [one.compared().changed(window.part) for one in panels]
     ends = [curve.time[[0, -1]] for one in panels for curve in one.curves if len(curve.time)]
     if not ends:
         every = [one.time for one in first.recording.topics.values() if len(one.time)]

@@ -77,18 +77,26 @@ class Curve:
         return dataclasses.replace(self, values=found, zero=self.zero - other.zero)
 
 
-class Panel(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Panel:
     """Curves with a common vertical axis, those of a second run, the differences, and limits."""
 
     label: str
     curves: Sequence[Curve]
     others: Sequence[Curve] = ()
     differences: Sequence[Curve] = ()
-    limits: Sequence[float] = ()  # in the unit of the figure
+    limits: Sequence[float] = dataclasses.field(default=(), kw_only=True)  # in its unit
 
     def compared(self) -> Panel:
         """Return the panel with the differences, where there is a second recording."""
-        return self._replace(differences=[*map(Curve.less, self.curves, self.others)])
+        differences = [*map(Curve.less, self.curves, self.others)]
+        return dataclasses.replace(self, differences=differences)
+
+    def changed(self, function: Callable[[Curve], Curve], label: str = '') -> Panel:
+        """Return the panel with all curves changed by a function."""
+        every = (self.curves, self.others, self.differences)
+        curves = ([*map(function, one)] for one in every)
+        return Panel(label or self.label, *curves, limits=self.limits)
 
 
 class Strip(NamedTuple):
@@ -257,7 +265,7 @@ def _readable(panel: Panel, end: float) -> Panel:
         return dataclasses.replace(curve, unit=to, values=values, zero=0.0).drawn(end)
 
     label = panel.label.replace(f'[{unit}]', f'[{shown or unit}]')
-    return Panel(label, *([*map(in_figure, curves)] for curves in panel[1:4]), panel.limits)
+    return panel.changed(in_figure, label)
 
 
 def declared_panels(
@@ -271,8 +279,14 @@ def declared_panels(
     def drawn(found: Curve, one: declared.Curve, panel: declared.Panel) -> Curve:
         known = found.values[np.isfinite(found.values)]
         zero = float(known[0]) if panel.relative and known.size else 0.0
-        look = {'label': one.label, 'wanted': one.wanted, 'steps': found.steps or one.wanted}
-        return dataclasses.replace(found, **look, zero=zero, shown=panel.unit)
+        return dataclasses.replace(
+            found,
+            label=one.label,
+            wanted=one.wanted,
+            steps=found.steps or one.wanted,
+            zero=zero,
+            shown=panel.unit,
+        )
 
     result = []
     for panel in panels:
@@ -282,8 +296,10 @@ def declared_panels(
             label += f'\n[{unit}]' if unit not in ('', '1') else ''
             curves = [[drawn(side(c), one, panel) for c, one in shown] for side in sides]
             limits = [
-                convert(getattr(parameters, name), rules_of(type(parameters))[name].unit, unit)
-                for name in (panel.limits if parameters is not None else ())
+                float(
+                    convert(getattr(parameters, one), rules_of(type(parameters))[one].unit, unit)
+                )
+                for one in (panel.limits if parameters is not None else ())
             ]
-            result.append(Panel(label, *curves)._replace(limits=limits))
+            result.append(Panel(label, *curves, limits=limits))
     return result
