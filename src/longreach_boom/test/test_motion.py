@@ -11,14 +11,7 @@ from longreach_boom import motion
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import FUNCTIONS, MASS, Load, boom_bases, constants_of, workspace
-from longreach_boom.motion import (
-    DONE,
-    INDEFINITE,
-    RUNAWAY,
-    UNSETTLED,
-    advance_motion,
-    evaluate,
-)
+from longreach_boom.motion import DONE, INDEFINITE, RUNAWAY, UNSETTLED, advance_motion, evaluate
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of, piston_positions

@@ -13,7 +13,6 @@ import pytest
 
 from longreach_crane.control import Controller, Emergency, Sample, sense
 from longreach_crane.design import ControllerMatrices
-from longreach_crane.machine import Command
 
 CENTRE = Sample(0.0, False, False)
 BEYOND = Sample(5.5, False, True)
@@ -35,24 +34,8 @@ def run(control, set_points, sample=CENTRE, state=None):
     return states
 
 
-def forces(states):
-    return [state.command.force for state in states]
-
-
 def first_braked(states):
     return next((i for i, state in enumerate(states) if state.command.brake), None)
-
-
-def test_brake_closes_when_more_than_the_steady_time_is_over(machinery):
-    # Condition true in cycles 5, 6, ...: in cycle 305 exactly 3.00 s are over, in 306 more.
-    states = run(controller(machinery), [50.0] * 5 + [0.005] * 400)
-    assert first_braked(states) == 306
-    # In other words, the 302nd cycle in a row.
-    assert sum(state.steady_cycles > 0 for state in states[:307]) == 302
-    assert controller(machinery).steady_time(states[305]) == pytest.approx(3.0)
-    assert controller(machinery).steady_time(states[306]) == pytest.approx(3.01)
-    assert forces(states)[5:306] == [0.005] * 301
-    assert forces(states)[306:] == [0.0] * (len(states) - 306)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +53,6 @@ def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(force, mac
     assert first_braked(states) == 302 + 301
 
 
-def test_next_cycle_delays_force_and_brake_by_exactly_one_cycle(machinery):
-    wanted = [50.0] * 5 + [0.0] * 310 + [80.0, -30.0]
-    now = run(controller(machinery), wanted)
-    then = run(controller(machinery, output='next_cycle'), wanted)
-    assert [state.command for state in then[1:]] == [state.command for state in now[:-1]]
-    assert first_braked(now) == 306
-
-
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
 @pytest.mark.parametrize('missing', [None, Sample(math.nan, False, False)])
 def test_without_a_sample_the_observer_feeds_on_its_prediction(output, missing, machinery):
@@ -93,30 +68,10 @@ def test_without_a_sample_the_observer_feeds_on_its_prediction(output, missing, 
     assert without.emergency is Emergency.NONE
 
 
-@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
-def test_emergency_closes_the_brake_in_its_cycle_and_latches(output, machinery):
-    control = controller(machinery, output=output)
-    before = run(control, [50.0] * 3)[-1]
-    state = control.cycle(before, BEYOND, 50.0)
-    assert state.emergency is Emergency.POSITION_LIMIT
-    assert state.command == Command(0.0, True)
-    later = run(control, [160.0] * 20, CENTRE, state)
-    assert all(s.emergency is Emergency.POSITION_LIMIT for s in later)
-    assert all(s.command == Command(0.0, True) for s in later)
-
-
 def test_the_first_reason_for_an_emergency_stays(machinery):
     control = controller(machinery)
     state = control.cycle(control.initial_state(), BEYOND, 0.0)
     assert run(control, [0.0] * 60, None, state)[-1].emergency is Emergency.POSITION_LIMIT
-
-
-def test_without_diagnosis_there_is_no_emergency(machinery):
-    control = controller(machinery, diagnosis=False)
-    for sample in (BEYOND, None):
-        states = run(control, [50.0] * 100, sample)
-        assert states[-1].emergency is Emergency.NONE
-        assert states[-1].command == Command(50.0, False)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import FREE, HELD, advance_motion
-from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
+from longreach_crane.scenario import Disturbance, InitialState, Scenario
 from longreach_crane.simulation import simulate, warm_up
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
@@ -102,13 +102,6 @@ def test_events_of_task_c(result_c):
     assert np.all(result_c.column('command')[brake == 1.0] == 0.0)
 
 
-def test_tolerances_are_tight_enough(machinery, task_c, result_c):
-    tighter = simulate(machinery, task_c, relative=1e-13, absolute=1e-14)
-    assert tighter.table == pytest.approx(result_c.table, abs=1e-9)
-    loose = simulate(machinery, task_c, relative=1e-6, absolute=1e-6)
-    assert loose.table[-1, 1:] != pytest.approx(result_c.table[-1, 1:], abs=1e-9)
-
-
 def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery):
     scenario = Scenario(duration=0.1, initial_state=InitialState(car_position=-5.5))
     events = simulate(machinery, scenario).events
@@ -120,13 +113,3 @@ def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery):
 def test_a_run_of_too_many_rows_is_refused(machinery):
     with pytest.raises(InputError, match=r'gives 100000000001 rows .*; take a shorter duration$'):
         simulate(machinery, Scenario(duration=1e9))
-
-
-def test_a_run_that_blows_up_keeps_its_rows(machinery):
-    calm = Scenario(duration=1.0, set_points=(SetPoint(0.0, 1.0),))
-    blown = calm.replace(disturbances=(Disturbance(0.5, 0.1, 1e300),))
-    whole, run = (simulate(machinery, scenario) for scenario in (calm, blown))
-    assert (whole.status, run.status) == ('complete', 'failed')
-    assert 'starts at t = 0.5 s' in run.message
-    np.testing.assert_array_equal(run.table, whole.table[:51])
-    assert run.summary()['final']['time'] == 0.5

@@ -213,20 +213,6 @@ def test_the_rail_is_found_beside_a_chamber_of_its_pressure():
         assert fed(a, y, rail).sum() == pytest.approx(given, rel=1e-6, abs=1e-9)
 
 
-def test_limited_pump_slows_all_that_move():
-    y = state((100e5, 50e5, 0.8), (150e5, 40e5, 0.5), (60e5, 120e5, -0.6))
-    free = actuators(*[CYLINDER] * 3)
-    limited = actuators(*[CYLINDER] * 3, oil=OIL.replace(pump=PUMP))
-    unlimited = fed(free, y, rail_pressure(y, 0, free.table))
-    shared = fed(limited, y, rail_pressure(y, 0, limited.table))
-    assert np.all(unlimited > 0.0)
-    assert unlimited.sum() > 1.5 * PUMP.flow
-    assert np.all(shared < unlimited)
-    # One valve alone gets more than beside others.
-    alone = state((100e5, 50e5, 0.8), (150e5, 40e5, 0.0), (60e5, 120e5, 0.0))
-    assert fed(limited, alone, rail_pressure(alone, 0, limited.table))[0] > shared[0]
-
-
 def test_hose_is_an_orifice_behind_the_valve():
     hosed, rigid = (actuators(CYLINDER.replace(hose=hose)) for hose in (HOSE, None))
     for spool in (0.2, 1.0, -1.0):

@@ -376,16 +376,6 @@ def test_code_that_is_older_than_its_file_is_another(tmp_path, monkeypatch):
     assert len({before, stale, fresh}) == 3
 
 
-def test_defaults_of_keywords_are_part_of_the_digest():
-    # numba compiles no call of such a function today.
-    def called(x, *, factor=1.0):
-        return factor * x
-
-    before = kernels._digest(called)
-    called.__kwdefaults__ = {'factor': 2.0}
-    assert kernels._digest(called) != before
-
-
 def test_what_cannot_be_followed_is_refused():
     def makes(x):
         return Scaled(x).factor

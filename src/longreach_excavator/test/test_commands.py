@@ -66,13 +66,6 @@ def test_printed_forces_have_a_row_for_each_step(capsys, tmp_path):
     assert read_table(tmp_path / 'dug.csv')['time'][1] == 1e-3
 
 
-def test_dig_stalls_in_harder_soil(capsys):
-    found = Outcome(capsys, 'excavator', 'dig', '--cohesion', 20000, '--format', 'json').json
-    assert found['stalled']
-    assert found['time_to_sweep_s'] is None
-    assert found['sweep_deg'] < 60.0
-
-
 def test_more_flow_is_faster_and_less_is_slower(capsys):
     words = ('excavator', 'dig', *THESIS, '--duration', 15, '--format', 'json', '--flow')
     times = [Outcome(capsys, *words, flow).json['time_to_sweep_s'] for flow in (100, 200, 400)]

@@ -61,24 +61,6 @@ def test_terrain(excavator):
     assert none.action == Marker.DELETE
 
 
-def test_drawn_forces():
-    arrows = {'boom_chassis': (0j, -1.0 + 2j), 'soil': (5.0 - 1j, 0.5 + 0.25j)}
-    line = np.array([[2.0, -1.5], [9.0, -1.5]])
-    first, soil, surface = conversions.forces_to_message(arrows, line, HEADER).markers
-    assert [m.ns for m in (first, soil, surface)] == ['boom_chassis', 'soil', 'surface']
-    assert [(p.x, p.y, p.z) for p in surface.points] == [(2.0, 0.0, -1.5), (9.0, 0.0, -1.5)]
-    assert [(p.x, p.y, p.z) for p in soil.points] == [(5.0, 0.0, -1.0), (5.5, 0.0, -0.75)]
-    assert soil.color != first.color
-    # Of terrain, a block below the line.
-    ground, _ = conversions.forces_to_message({}, line, HEADER, (0j, 1.0, 1.0)).markers
-    places = np.array([(p.x, p.y, p.z) for p in ground.points])
-    assert places.min(axis=0).tolist() == [2.0, -1.0, -2.0]
-    assert places.max(axis=0).tolist() == [9.0, 1.0, -1.5]
-    kinds = [m.type for m in (first, surface, ground)]
-    assert kinds == [Marker.ARROW, Marker.LINE_STRIP, Marker.TRIANGLE_LIST]
-    assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), HEADER).markers) == 2
-
-
 @pytest.mark.parametrize(
     'command',
     [

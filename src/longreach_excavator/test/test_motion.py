@@ -26,7 +26,7 @@ from longreach_excavator.motion import (
 from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_excavator.state import ExcavatorCommand, ExcavatorState
 from longreach_machine import linearize
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.scenarios import ValveCommand
@@ -400,25 +400,6 @@ def test_200_litres_a_minute_sweep_in_six_seconds(excavator):
         assert flow * 6e4 < 200.0 * 1.05
     assert ends[0] < ends[1]
     assert ends[1] == pytest.approx(6.0, abs=0.5)
-
-
-def test_closed_valves_keep_their_oil(excavator):
-    # The amount of oil V exp(p / beta) of each chamber stays, however the machine shakes.
-    machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
-    y = machine.initial_state().y.copy()
-    y[RATE:HEAD] = (0.3, -0.4, 0.5)
-    amounts = []
-    state = ExcavatorState(y)
-    for step in range(0, 2000, 100):
-        lengths = excavator.linkage().lengths(state.y[:RATE])
-        for k, c in enumerate(excavator.cylinders):
-            out = lengths[k] - c.retracted
-            stretched = np.exp(state.y[[HEAD + k, ROD + k]] / excavator.oil.bulk_modulus)
-            volumes = c.head_volume + c.head_area * out, c.rod_volume - c.rod_area * out
-            amounts.append(volumes * stretched)
-        state = machine.advance(state, CLOSED, step * 1e-3, 0.1)
-    table = np.array(amounts).reshape(20, 6)
-    assert np.ptp(table / table[0], axis=0).max() < 1e-6
 
 
 def test_forces_from_outside_act_on_accelerations_and_reactions_at_once(excavator):

@@ -5,9 +5,8 @@ import pytest
 
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, SPOOL
-from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
-from longreach_machine.scenarios import ValveCommand
 
 ARM = 1
 
@@ -26,34 +25,6 @@ def test_closed_chambers_no_longer_run_empty(excavator, dug):
 
 def test_energy_is_balanced(dug):
     assert dug.energy_error() < 1e-6
-
-
-def test_relief_holds_the_arm(realistic):
-    # The soil pushes the arm's cylinder in, which would reach 320 bar behind its closed valve.
-    low = realistic.with_value('cylinders.arm.relief.head', 250e5)
-    pressures = simulate(low, dig_scenario()).states[:, HEAD + ARM]
-    assert 250e5 < pressures.max() < 250e5 + realistic.cylinders[ARM].relief.override
-
-
-def test_pump_is_shared(realistic):
-    flow = 2e-3
-    command = ValveCommand(0.0, (0.9, -0.9, 0.9))
-    scenario = Scenario(duration=1.0, pose='reach', soil=False, valve_commands=(command,))
-    limited = simulate(realistic.with_value('oil.pump.flow', flow), scenario)
-    free = simulate(realistic.with_value('oil.pump', None), scenario)
-
-    def taken(result):
-        """Return what the valves take from the supply, (rows, 3) [m^3/s]."""
-        heads, rods, spools = (
-            result.stack([f'{what}_{name}' for name in CYLINDERS])
-            for what in ('head_flow', 'rod_flow', 'spool')
-        )
-        return np.where(spools >= 0.0, heads, -rods)
-
-    assert taken(free).sum(axis=1).max() > 1.5 * flow
-    assert taken(limited).sum(axis=1).max() <= flow
-    assert np.all(np.abs(taken(limited)[-1]) < np.abs(taken(free)[-1]))
-    assert limited.energy_error() < 1e-6
 
 
 def test_flows_of_relief_and_make_up_valves_are_columns(excavator, dug):

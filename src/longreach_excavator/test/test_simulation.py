@@ -168,19 +168,6 @@ def test_runaway_is_an_error_that_says_how_to_see_it_again(excavator):
         plant.advance(state, told, float(call[2]), float(call[3]))
 
 
-def test_measured_run_drives_as_its_forces_do(excavator, tmp_path):
-    # Forces of a hydraulic dig, given back as a file, move the machine as the oil did.
-    scenario = dig_scenario('hydraulic', 17e3, duration=0.5)
-    result = simulate(excavator, scenario, sample_time=1e-3)
-    names = ['time', *(f'force_{name}' for name in CYLINDERS)]
-    file = tmp_path / 'forces.csv'
-    np.savetxt(file, result.stack(names), '%.17g', ',', header=','.join(names), comments='')
-    given = dig_scenario('printed', 17e3, duration=0.5, forces=str(file))
-    again = simulate(excavator, given, sample_time=1e-3)
-    assert np.abs(again.states[:, :RATE] - result.states[:, :RATE]).max() < 1e-3
-    assert result.column('swept')[-1] > 0.1
-
-
 @pytest.mark.parametrize('tolerance', [0.0, 1e-9])
 def test_linkage_never_goes_on_past_a_dead_point(excavator, tolerance):
     """A heavy bucket that falls breaks through weak stops and lugs."""

@@ -249,15 +249,6 @@ def test_mobilisation_is_janosi_and_hanamotos_curve_whatever_the_speed():
     np.testing.assert_allclose(solution.y, np.outer(direction, expected), atol=1e-9)
 
 
-def test_mobilisation_turns_with_the_motion():
-    # Fully built up one way, then back: s = -1 + 2 exp(-j / K).
-    state = np.array([1.0, 0.0])
-    for count in range(1, 401):
-        state = step(state, ((-1.0, 0.0),) * 4, 0.001)
-        expected = -1.0 + 2.0 * math.exp(-0.001 * count / K)
-        assert state == pytest.approx([expected, 0.0], abs=1e-7)
-
-
 def test_mobilisation_lags_on_a_circle():
     # Steady turning of radius r: s lags by atan(K / r) and has the length 1 / sqrt(1 + (K/r)^2).
     radius, state = 0.1, np.zeros(2)
@@ -289,21 +280,6 @@ def test_runge_kutta_keeps_the_unit_disc(ratio, steady):
         state = step(state, velocities, 1e-3)
         largest = max(largest, float(np.hypot(*state)))
     assert 0.9 < largest <= 1.0 + 1e-12
-
-
-def test_soil_takes_work_over_a_closed_path():
-    # To and fro by 0.1 m in 200 steps: a force against s takes the integral of s . v dt.
-    state, work = np.zeros(2), 0.0
-    for count in range(1000):
-        heading = 1.0 if count // 100 % 2 == 0 else -1.0
-        before = state
-        state = step(state, ((heading, 0.0),) * 4, 1e-3)
-        if count >= 200:
-            work += heading * 0.5 * (before[0] + state[0]) * 1e-3
-    # A way of 0.1 m from -s_0 to s_0 = tanh(0.1 / 2 K): 0.1 - K (1 + s_0) (1 - exp(-0.1 / K)).
-    built = math.tanh(0.1 / (2.0 * K))
-    each = 0.1 - K * (1.0 + built) * (1.0 - math.exp(-0.1 / K))
-    assert work == pytest.approx(8.0 * each, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -57,14 +57,7 @@ def measured(state, time):
     return Measurement(time, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
 
 
-def drive(
-    station,
-    order,
-    pose=(20.0, -80.0, -20.0),
-    seconds=2.0,
-    plant=None,
-    soil=False,
-):
+def drive(station, order, pose=(20.0, -80.0, -20.0), seconds=2.0, plant=None, soil=False):
     """Return the states (samples, SIZE) of an excavator that obeys an order."""
     scenario = Scenario(duration=60.0, pose_deg=pose, soil=soil)
     machine = Excavator(plant or station.excavator, scenario)

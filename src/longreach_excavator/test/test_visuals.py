@@ -1,11 +1,9 @@
 """Forces and soil as they are seen, held against the mechanics."""
 
-import numpy as np
-
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import Excavator
 from longreach_excavator.scenario import dig_scenario
-from longreach_excavator.visuals import force_arrows, soil_line
+from longreach_excavator.visuals import force_arrows
 
 
 def test_arrows_start_at_pins_and_a_metre_is_fifty_kilonewtons(standard):
@@ -22,13 +20,3 @@ def test_arrows_start_at_pins_and_a_metre_is_fifty_kilonewtons(standard):
         weight = standard.gravity * sum(link.mass for link in carried)
         held = 50e3 * arrows[arrow][1] + complex(observed[f'{part}_x'], observed[f'{part}_z'])
         assert abs(held - 1j * weight) < 1e-6 * weight
-
-
-def test_soil_reaches_from_the_tracks_to_beyond_the_tooth(standard):
-    scenario = dig_scenario()
-    line = soil_line(standard, scenario.surface_height(standard))
-    assert np.all(line[:, 1] == scenario.surface_height(standard))
-    reach = standard.boom.length + standard.arm.length + standard.bucket.length
-    assert 0.0 < line[0, 0] < reach < line[1, 0]
-    free = scenario.replace(soil=False)
-    assert soil_line(standard, free.surface_height(standard)).shape == (0, 2)
