@@ -1,6 +1,7 @@
 """Commands that talk to a boom that runs: what it does then, and what they refuse."""
 
 import argparse
+import re
 
 import numpy as np
 import pytest
@@ -137,43 +138,25 @@ def test_a_move_that_the_controller_refuses(rig):
 
 
 @pytest.mark.parametrize(
-    ('words', 'missing'),
-    [
-        (('attach', 90), 'no service /north/plant/attach_load'),
-        (('valves', '0,0,0,0'), 'no plant listens to /north/valve_command'),
-        (('move', '0', '--time', 1), 'no controller listens to /north/trajectory'),
-    ],
-)
-def test_where_nobody_is(words, missing, monkeypatch):
-    monkeypatch.setattr(options, 'ANSWER', 0.2)
-    with pytest.raises(LongreachError, match=f'^{missing} after 0.2 s; .* longreach launch boom,'):
-        run(*words, '--namespace', 'north')
-
-
-@pytest.mark.parametrize(
     ('words', 'error'),
     [
-        (('attach', 0), '0, allowed: above 0'),
-        (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
-        (('valves', '0.5,2'), '2, allowed: [-1, 1]'),
-        (('move', '0.5'), 'required: --duration'),
-    ],
-)
-def test_bad_words(capsys, words, error):
-    with pytest.raises(SystemExit) as end:
-        run(*words)
-    assert end.value.code == 2
-    assert error in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ('words', 'error'),
-    [
+        (
+            ('attach', 90),
+            '^no service /north/plant/attach_load after 0.2 s; .* launch boom',
+        ),
+        (('valves', '0,0,0,0'), '^no plant listens to /north/valve_command after 0.2 s'),
+        (('move', '0', '--time', 1), '^no controller listens to /north/trajectory after 0.2 s'),
         (('move', '70,-50,0,0', '--time', 1), r'angles up to 70 rad, allowed: \[-2 pi, 2 pi\]'),
         (('move', '1,2', '--time', 1, '--joints', 'beam_1'), '2 angles, allowed: 1, one for'),
         (('move', '1', '--time', 1e9), r'time = 1e\+09 s, allowed: \(0, 1e\+06\] s'),
+        (('attach', 0), '0, allowed: above 0'),
+        (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
+        (('valves', '0.5,2'), r'2, allowed: \[-1, 1\]'),
+        (('move', '0.5'), 'required: --duration'),
     ],
 )
-def test_bad_input(words, error):
-    with pytest.raises(InputError, match=error):
-        run(*words)
+def test_what_cannot_be_or_where_nobody_is(words, error, monkeypatch, capsys):
+    monkeypatch.setattr(options, 'ANSWER', 0.2)
+    with pytest.raises((LongreachError, SystemExit)) as caught:
+        run(*words, '--namespace', 'north')
+    assert re.search(error, capsys.readouterr().err or str(caught.value))
