@@ -1,8 +1,12 @@
 """A small rig: two cameras of few pixels, near to two markers of which one moves."""
 
-import numpy as np
-from rig_files import write_rig
+import dataclasses
+from pathlib import Path
 
+import numpy as np
+import yaml
+
+from longreach_markers.camera.files import write_camera
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.camera.triangulation import Location
@@ -10,6 +14,52 @@ from longreach_markers.marker.detection import Observation, lost
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.frames import Estimate, RigFrame
+
+
+def write_rig(rig, path):
+    """Write a rig file, and beside it NAME_left.yaml and NAME_right.yaml with the calibrations."""
+    file = Path(path)
+    cameras = {}
+    for side, mounted in rig.cameras.items():
+        calibration = file.with_name(f'{file.stem}_{side}.yaml')
+        write_camera(mounted.camera, calibration)
+        cameras[side] = {
+            'calibration': calibration.name,
+            'position': mounted.pose.translation.tolist(),
+            'orientation': mounted.pose.quaternion.tolist(),
+            **_entry('covariance', mounted.pose.covariance),
+            **{
+                key: getattr(mounted, key)
+                for key in ('delay', 'line_time', 'calibration_deviation')
+                if getattr(mounted, key)
+            },
+        }
+    values = {
+        'cameras': cameras,
+        'plane': {
+            'normal': rig.plane.normal.tolist(),
+            'offset': rig.plane.offset,
+            'centroid': rig.plane.centroid.tolist(),
+            **_entry('covariance', rig.plane.covariance),
+        },
+        'markers': [
+            {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in dataclasses.asdict(marker).items()
+                if value is not None
+            }
+            for marker in rig.markers
+        ],
+        'tracking': dataclasses.asdict(rig.tracking),
+        'bodies': [body.as_mapping() for body in rig.bodies],
+    }
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=99)
+    file.write_text(text, encoding='utf-8')
+
+
+def _entry(key, matrix):
+    return {} if matrix is None else {key: matrix.ravel().tolist()}
+
 
 NAMES = ('one', 'two')
 START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from known_rig import CAMERAS, mapping, solved
-from rig_files import write_rig
-from small_rig import small_rig
+from small_rig import small_rig, write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 from known_rig import moved_pose, pose_error
-from rig_files import write_rig
+from small_rig import write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose

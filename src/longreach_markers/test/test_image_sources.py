@@ -7,8 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from independent_views import write_video
-from matroska import write_matroska
+from independent_views import write_matroska, write_video
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io import stored_images

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from exact_marker import SIZE, draw, taken
 from independent_views import digitised, view
-from rig_files import write_rig
-from small_rig import START, small_rig
+from small_rig import START, small_rig, write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import rule_of

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from rig_files import write_rig
+from small_rig import write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory

@@ -11,7 +11,7 @@ from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositi
 from rclpy.serialization import deserialize_message, serialize_message
 from rosbags.rosbag2 import Reader, Writer
 from sensor_msgs.msg import CompressedImage, JointState
-from small_path import small_path
+from small_commands import small_path
 from small_rig import NAMES, frame_at, seen_at
 from std_msgs.msg import Header
 from test_track_table import tracks_of

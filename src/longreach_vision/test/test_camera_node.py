@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import MarkerPositions
-from node_scene import CAMERA, NAMES, rig, words
 from sensor_msgs.msg import CameraInfo, Image
 from test_bag_files import truth_message
+from tracker_scene import CAMERA, NAMES, rig, words
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos

@@ -10,8 +10,7 @@ import pytest
 import yaml
 from independent_views import digitised, view
 from known_rig import POSES
-from small_commands import make_scene, printed, refused
-from small_path import placed, small_path, with_camera
+from small_commands import make_scene, placed, printed, refused, small_path, with_camera
 from small_rig import START, seen_at, small_rig, write_small_rig
 from swinging import NAMES, estimated, followed, frames_seen, seen, sightings_of
 

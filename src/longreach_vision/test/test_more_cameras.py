@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import test_bodies
 from independent_views import write_pictures
-from rig_files import write_rig
-from small_commands import call, make_scene, printed, refused
-from small_path import placed, small_path, with_camera
-from small_rig import NAMES, small_rig
+from small_commands import call, make_scene, placed, printed, refused, small_path, with_camera
+from small_rig import NAMES, small_rig, write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory

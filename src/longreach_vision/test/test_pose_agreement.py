@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from independent_views import digitised, view, write_pictures
 from known_rig import moved_pose, pose_error
-from rig_files import write_rig
-from small_commands import call, printed, refused
-from small_path import with_camera, write_path
-from small_rig import seen_at, small_rig
+from small_commands import call, printed, refused, with_camera, write_path
+from small_rig import seen_at, small_rig, write_rig
 from swinging import followed
 
 from longreach_markers.camera.geometry import Pose

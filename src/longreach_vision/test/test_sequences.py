@@ -3,8 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from small_commands import full_disk
-from small_path import small_path
+from small_commands import full_disk, small_path
 from small_rig import frame_at, small_rig
 from test_camera_simulator import AHEAD, PINHOLE, RING
 

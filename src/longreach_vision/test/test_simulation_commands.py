@@ -1,10 +1,8 @@
 """``render`` and ``simulate``: occluders, and what stays of a run that ends."""
 
 import pytest
-from rig_files import write_rig
-from small_commands import FRAMES, call, printed, refused, rendering
-from small_path import small_path, write_path
-from small_rig import small_rig
+from small_commands import FRAMES, call, printed, refused, rendering, small_path, write_path
+from small_rig import small_rig, write_rig
 
 from longreach_dynamics.tables import read_table
 from longreach_vision.commands import simulation_commands

@@ -1,16 +1,14 @@
 """Tables of tracks, the noise of series, and errors beside a known truth."""
 
-import contextlib
 import dataclasses
-import warnings
 
 import numpy as np
 import pytest
-from small_path import small_path
+from small_commands import small_path
 from small_rig import NAMES, START, frame_at
 
-from longreach_vision.commands import track_figures
-from longreach_vision.commands.track_figures import draw_movement, draw_tracks
+from longreach_tools import run_figure
+from longreach_vision.commands.track_figures import draw_tracks
 from longreach_vision.io.track_table import Tracks, columns_of, compare, noise, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
@@ -133,95 +131,66 @@ def test_rows_outside_of_the_path_do_not_count():
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    kept = []
-    whole = track_figures.figure
+def drawn(monkeypatch, tmp_path):
+    """Draw tracks; return the curves by panel, and the strips."""
+    whole, kept = run_figure.draw, []
 
-    @contextlib.contextmanager
-    def figure(*words, **options):
-        with whole(*words, **options) as axes:
-            kept.append(axes)
-            yield axes
+    def draw(file, picture, above):
+        whole(file, picture, above)
+        kept.append(picture)
 
-    monkeypatch.setattr(track_figures, 'figure', figure)
-    return kept
+    monkeypatch.setattr(run_figure, 'draw', draw)
+
+    def figure(*words):
+        draw_tracks(tmp_path / 'a.png', *words)
+        assert (tmp_path / 'a.png').read_bytes().startswith(b'\x89PNG')
+        panels = [[curve.values for curve in panel.curves] for panel in kept[-1].rows]
+        return panels, {strip.label: strip.spans for strip in kept[-1].strips}, kept[-1]
+
+    return figure
 
 
 def drawn_of(*statuses, shift=0.0):
     return tracks_of(*(frame_at(0.1 * k, one, shift=shift * k) for k, one in enumerate(statuses)))
 
 
-def series(axis, label):
-    (line,) = [one for one in axis.lines if one.get_label().startswith(label)]
-    return np.asarray(line.get_ydata(), float)
-
-
-def test_markers_over_time(drawn, tmp_path):
+def test_markers_over_time(drawn):
     tracks = drawn_of('TRACKED', 'LOST', 'TRACKED', 'UNCERTAIN', shift=0.01)
-    draw_tracks(tmp_path / 'a.png', tracks)
-    assert (tmp_path / 'a.png').read_bytes().startswith(b'\x89PNG')
-    (axes,) = drawn
-    ahead, above = axes
-    np.testing.assert_allclose(series(ahead, 'one'), [0.0, 0.01, 0.02, 0.03], atol=1e-12)
-    np.testing.assert_allclose(series(ahead, 'two'), [0.0, np.nan, 0.02, np.nan], atol=1e-12)
-    np.testing.assert_allclose(series(above, 'one'), 0.0, atol=1e-12)
-    # Ticks tell when it was not tracked.
-    ticks = [line.get_xdata() for line in above.lines if line.get_marker() == '|']
-    np.testing.assert_allclose(ticks, [[0.1, 0.3]])
+    (ahead, above), strips, picture = drawn(tracks)
+    np.testing.assert_allclose(ahead[0], [0.0, 10.0, 20.0, 30.0], atol=1e-9)
+    np.testing.assert_allclose(ahead[1], [0.0, np.nan, 20.0, np.nan], atol=1e-9)
+    np.testing.assert_allclose(above[0], 0.0, atol=1e-9)
+    assert picture.panels[1].label == 'z from its start\n[mm]'
+    np.testing.assert_allclose(strips['two not tracked'], [(0.1, 0.2), (0.3, 0.3)])
+    assert list(strips) == ['two not tracked']
 
 
-def test_beside_the_truth_there_are_errors_in_millimetres(drawn, tmp_path):
+def test_beside_the_truth_there_are_errors_in_millimetres(drawn):
     tracks = drawn_of('TRACKED', 'TRACKED', 'LOST', shift=0.001)
-    path = small_path(0.5, speed=0.0).moved('one', np.array([0.0, 0.002, 0.0]))
-    draw_tracks(tmp_path / 'a.svg', tracks, path)
-    ((_, _, plane, space),) = drawn
-    np.testing.assert_allclose(plane.lines[0].get_ydata(), [2.0, np.sqrt(5.0), np.sqrt(8.0)])
-    np.testing.assert_allclose(plane.lines[1].get_ydata(), [0.0, 1.0, np.nan])
-    expected = [np.linalg.norm([1.0 + k, 1.0 - 2.0, 1.0]) for k in range(3)]
-    np.testing.assert_allclose(space.lines[0].get_ydata(), expected)
-    assert np.isnan(space.lines[1].get_ydata()).all()
+    path = small_path(0.5, speed=0.0).moved('one', np.array([0.0, 0.0, 0.002]))
+    (_, ahead, _, above), *_ = drawn(tracks, path)
+    np.testing.assert_allclose(ahead[0], [0.0, 1.0, 2.0], atol=1e-9)
+    np.testing.assert_allclose(ahead[1], [0.0, 1.0, np.nan], atol=1e-9)
+    np.testing.assert_allclose(above[0], -2.0)
+    (moved, error), *_ = drawn(tracks, path, 'one')
+    np.testing.assert_allclose([moved[0], error[0]], -2.0)
 
 
-def test_a_movement_in_millimetres(drawn, tmp_path):
-    tracks = drawn_of('TRACKED', 'TRACKED', 'TRACKED')
-    tracks.table[:, tracks.columns.index('one.in_plane_z')] += [0.0, 0.002, -0.001]
-    draw_movement(tmp_path / 'a.png', tracks, 'one')
-    np.testing.assert_allclose(series(drawn[0][0], 'one'), [0.0, 2.0, -1.0], atol=1e-9)
-    draw_movement(tmp_path / 'b.png', tracks, 'one', small_path(0.5, speed=0.0))
-    above, below = drawn[1]
-    # The truth rests: what is tracked lies about it.
-    np.testing.assert_allclose(series(above, 'truth'), 0.0, atol=1e-9)
-    mean = 1.0 / 3.0
-    np.testing.assert_allclose(series(above, 'one'), [-mean, 2.0 - mean, -1.0 - mean], atol=1e-9)
-    np.testing.assert_allclose(
-        below.lines[0].get_ydata(), [-mean, 2.0 - mean, -1.0 - mean], atol=1e-9
-    )
-    assert below.get_title(loc='right') == 'bias 0.333 mm, scatter 1.247 mm'
-
-
-def test_a_movement_that_begins_before_the_truth(drawn, tmp_path):
+def test_a_movement_that_begins_before_the_truth(drawn):
     tracks = drawn_of('TRACKED', 'TRACKED', 'TRACKED')
     times, names = np.array([0.1, 0.2, 0.3]), ('one',)
     positions = np.array([[[-0.5, 0.0, 0.1 + rise]] for rise in (0.0, 0.001, 0.002)])
-    draw_movement(tmp_path / 'a.png', tracks, 'one', MarkerPath(names, times, positions))
-    above, below = drawn[0]
-    np.testing.assert_allclose(series(above, 'truth')[[0, -1]], [0.0, 1.0], atol=1e-9)
-    np.testing.assert_allclose(series(above, 'one'), 0.5, atol=1e-9)
-    np.testing.assert_allclose(below.lines[0].get_ydata(), [np.nan, 0.5, -0.5], atol=1e-9)
-    # No time in common: it is drawn alone.
-    late = MarkerPath(names, times + 9.0, positions)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        draw_movement(tmp_path / 'b.png', tracks, 'one', late)
-    np.testing.assert_allclose(series(drawn[1][0], 'one'), 0.0, atol=1e-9)
+    _, _, picture = drawn(tracks, MarkerPath(names, times, positions), 'one')
+    (panel,) = picture.panels
+    np.testing.assert_allclose(panel.others[0].values, [np.nan, 0.0, 1.0], atol=1e-9)
+    found = panel.curves[0].values
+    np.testing.assert_allclose(panel.differences[0].values, found - [np.nan, 0, 1], atol=1e-9)
 
 
-def test_a_marker_that_was_not_seen_in_the_only_row_is_said_to_be(drawn, tmp_path):
+def test_a_marker_that_was_not_seen_is_said_to_be(drawn):
     tracks = drawn_of('LOST')
     for path in (None, small_path(0.5)):
-        draw_tracks(tmp_path / 'a.png', tracks, path)
-        draw_movement(tmp_path / 'b.png', tracks, 'two', path)
-        labels = [line.get_label() for line in drawn[-2][0].lines]
-        assert 'two: not seen' in labels
-        draw_movement(tmp_path / 'b.png', tracks, 'one', path)
-        np.testing.assert_allclose(series(drawn[-1][0], 'one'), [0.0], atol=1e-9)
+        (ahead, *_), strips, _ = drawn(tracks, path)
+        assert np.isnan(ahead[1]).all()
+        assert list(strips) == ['two not tracked']
+        drawn(tracks, path, 'two')

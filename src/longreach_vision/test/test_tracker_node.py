@@ -19,14 +19,26 @@ from longreach_msgs.msg import (
     MarkerObservations,
     MarkerPositions,
 )
-from node_scene import CAMERA, NAMES, SIDES, motion, rig
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Image
-from small_path import with_camera
+from small_commands import with_camera
 from std_msgs.msg import Header
 from test_bag_files import packed_message, truth_message
-from tracker_scene import NANOSECONDS, PERIOD, Tracker, by_library, shots, stamped_late, with_rig
+from tracker_scene import (
+    CAMERA,
+    NAMES,
+    NANOSECONDS,
+    PERIOD,
+    SIDES,
+    Tracker,
+    by_library,
+    motion,
+    rig,
+    shots,
+    stamped_late,
+    with_rig,
+)
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError

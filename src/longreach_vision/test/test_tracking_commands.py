@@ -13,10 +13,18 @@ import pytest
 from independent_views import digitised, view, write_pictures, write_video
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from rclpy.serialization import deserialize_message
-from rig_files import write_rig
-from small_commands import FRAMES, call, printed, refused, rendering, tracking
-from small_path import placed, small_path, write_path
-from small_rig import NAMES, START, small_rig
+from small_commands import (
+    FRAMES,
+    call,
+    placed,
+    printed,
+    refused,
+    rendering,
+    small_path,
+    tracking,
+    write_path,
+)
+from small_rig import NAMES, START, small_rig, write_rig
 from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError

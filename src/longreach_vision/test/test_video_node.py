@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from independent_views import write_video
-from node_scene import words
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from tracker_scene import words
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera

@@ -1,16 +1,18 @@
 """A tracker as a node, images for it, what it publishes, and what the library finds in them."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from longreach_msgs.srv import InitializeMarker
-from node_scene import SIDES, motion, rig, words
-from rig_files import write_rig
 from sensor_msgs.msg import CompressedImage, Image
+from small_rig import write_rig
 
-from longreach_markers.rig import load_rig
+from longreach_markers.camera.geometry import Plane, Pose
+from longreach_markers.camera.model import Camera
+from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_node import diagnostics, qos
@@ -21,6 +23,38 @@ from longreach_vision.ros.conversions import array_to_image, ros_type
 from longreach_vision.ros.tracker_node import TrackerNode
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import simulators_of
+
+CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
+SIDES = ('left', 'right')
+NAMES = ('base', 'tip')
+
+
+def words(node='', **parameters):
+    """Return ROS arguments with parameters, for all nodes or ``NODE:``."""
+    return [word for name, v in parameters.items() for word in ('-p', f'{node}{name}:={v}')]
+
+
+def rig(**changes):
+    """Return two cameras 9 m before the plane y = 0, and two markers of 11 px in them."""
+    return Rig(
+        {
+            side: MountedCamera(CAMERA, Pose.from_look_at((x, -9.0, 1.0), (0.0, 0.0, 1.0)))
+            for side, x in zip(SIDES, (-1.5, 1.5), strict=True)
+        },
+        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+        (
+            MarkerOnRig('base', 0.25, position=(-1.5, 0.0, 0.5)),
+            MarkerOnRig('tip', 0.25, position=(1.0, 0.0, 1.5)),
+        ),
+        **changes,
+    )
+
+
+def motion(time):
+    rise = 0.1 * math.sin(2.0 * time)
+    places = np.array([[-1.5, 0.0, 0.5], [1.0, 0.0, 1.5 + rise]])
+    return places, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.2 * math.cos(2.0 * time)]])
+
 
 LOOK = CameraLook(clutter=0, blur=0.8)
 PERIOD, NANOSECONDS = 66_666_667, 1_000_000_000  # [ns]
