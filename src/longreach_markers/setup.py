@@ -13,6 +13,7 @@ setup(
     ],
     install_requires=[
         'setuptools',
+        'longreach_dynamics',
         'numba',
         'numpy',
         'opencv-contrib-python-headless',
