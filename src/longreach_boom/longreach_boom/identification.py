@@ -26,15 +26,16 @@ from longreach_boom.parameters import (
 from longreach_boom.planned_experiments import drawn_poses, poses_at_rest, releases
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
-from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+from longreach_identification.machine import BELOW, FreeParameter, MeasuredSignal, Recording
 from longreach_machine.runs import Source
 
 # Where markers are tracked: in their plane, as is most accurate where the boom does not sway.
 _VISION, _IN_PLANE = 'markers', 'estimates.in_plane'
-# Limits of the largest magnitudes, which other units exceed: absolute pressures rise above that of
-# the air [Pa]; strains [1], inclinations [rad], markers [m]; how far a piston may seem to be
-# beyond its stroke [m].
-_PRESSURES, _STRAINS, _INCLINATIONS, _PLACES = (1e5, 1e8), (0.0, 0.02), (0.0, 6.3), (0.0, 1e3)
+# Limits, which other units and signs exceed: absolute pressures, of which the largest is above
+# that of the air [Pa]; strains [1], inclinations [rad], markers [m]; how far a piston may seem to
+# be beyond its stroke [m].
+_PRESSURES, _PRESSED = (-BELOW, 1e8), 1e5
+_STRAINS, _INCLINATIONS, _PLACES = (-0.02, 0.02), (-6.3, 6.3), (-1e3, 1e3)
 _BEYOND = 0.05
 # Standard deviations of dimensions that drawings give: of lengths, levers and areas [1], of E I of
 # one beam against the others [1], of its distribution and that of the mass [1], of positions of
@@ -236,12 +237,13 @@ class BoomIdentification(LoadExperiments):
             for side in ('head', 'rod'):
                 field = f'{side}_pressure'
                 sources = (Source('sensors/pressure', field, c), Source('hydraulics', field, c))
-                found.append(MeasuredSignal(f'p_{side}_{number}', 'Pa', sources, '', _PRESSURES))
+                limits = _PRESSURES, _PRESSED
+                found.append(MeasuredSignal(f'p_{side}_{number}', 'Pa', sources, '', *limits))
             sources = (
                 Source('sensors/encoder', 'position', c),
                 Source('joint_states', 'position', c),
             )
-            reach = (0.0, cylinder.stroke + _BEYOND)
+            reach = (-_BEYOND, cylinder.stroke + _BEYOND)
             found.append(MeasuredSignal(f'piston_{number}', 'm', sources, '', reach))
             for end in ('root', 'tip'):
                 inclined = (Source('sensors/inclination', end, b),)

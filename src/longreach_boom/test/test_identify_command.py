@@ -138,6 +138,10 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--robust'), '--robust is for recordings of motion'),
         (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
         (('--static', '{poses}', '--column', 'piston_1=piston_1:1e3'), 'is its unit right'),
+        (
+            ('--static', '{poses}', '--column', 'piston_2=piston_2:-1'),
+            'piston_2 in poses.csv goes',
+        ),
     ],
 )
 def test_what_is_refused(poses, capsys, words, text):

@@ -112,7 +112,7 @@ def test_recordings_that_are_refused(standard, recording):
         ExcavatorIdentification('terrain')
     for name, value in (('spool_bucket', 81.0), ('length_arm', 2e3), ('theta_3', -90.0)):
         other = Recording('logged', {name: signal(np.arange(10.0), np.full(10, value))})
-        with pytest.raises(InputError, match=f'{name} in logged is at most .* unit right'):
+        with pytest.raises(InputError, match=f'{name} in logged goes from .* unit right'):
             check_recordings([other], EXCAVATOR.signals(standard))
     bar = {n: s._replace(values=1e-5 * s.values) for n, s in recording.signals.items()}
     with pytest.raises(InputError, match=r'dig: no pressure is above .* is their unit right'):

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 # Standard deviation of the joint angles that one sample shows [rad].
 _POSE = 5e-3
-# Largest magnitudes in a recording by unit, which other units exceed, such as percent of a spool.
+# By which errors of sensors may let absolute pressures be below 0 [Pa].
+BELOW = 2e5
+# Largest magnitudes by unit, which other units exceed, such as percent of a spool.
 _LARGEST = {'1': 1.05, 'rad': 4.0 * math.pi, 'm': 100.0, 'Pa': 1e8, 'N': 1e8}
 # Part by which a run is longer for stamps that are early [s].
 _EARLY = 0.1
@@ -93,15 +95,17 @@ class MeasuredSignal(NamedTuple):
     A signal that a recording of a machine may contain, and where.
 
     ``sources`` are alternatives: the first whose topic is recorded is used. In messages with a
-    list of named entries that are messages themselves, the field is ``LIST.FIELD``. ``sizes`` are
-    the limits of the largest magnitude in a recording: outside of them its unit is wrong.
+    list of named entries that are messages themselves, the field is ``LIST.FIELD``. ``limits`` are
+    those of its values, ``least`` is what the largest one exceeds in each recording: otherwise its
+    unit or sign is wrong.
     """
 
     name: str  # such as p_head_1
     unit: str  # SI
     sources: tuple[Source, ...]
     deviation: str = ''  # field with the variance of its noise, such as LIST.covariance[0]
-    sizes: tuple[float, float] = (0.0, math.inf)
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    least: float = -math.inf
 
 
 class Recording(NamedTuple):
@@ -252,16 +256,14 @@ class SpoolIdentification(Identifiable):
 
     def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
         """Return the signals, named as columns of runs; spools are its inputs."""
-        return tuple(
-            MeasuredSignal(
-                column.name,
-                column.unit,
-                (column.source,) if isinstance(column.source, Source) else (),
-                sizes=(0.0, _LARGEST.get(column.unit, math.inf)),
-            )
-            for column in self.columns
-            if (column.family or column.name) in self.shown
-        )
+        found = []
+        for column in self.columns:
+            if (column.family or column.name) in self.shown:
+                sources = (column.source,) if isinstance(column.source, Source) else ()
+                most = _LARGEST.get(column.unit, math.inf)
+                limits = (-BELOW if column.unit == 'Pa' else -most, most)
+                found.append(MeasuredSignal(column.name, column.unit, sources, limits=limits))
+        return tuple(found)
 
     def recorded(self, recording: Recording) -> tuple[list[Signal], list[Signal], float, float]:
         """Return known angles and spools, first and last time with all [s]; InputError."""

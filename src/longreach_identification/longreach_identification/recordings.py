@@ -15,13 +15,17 @@ from longreach_dynamics.tables import read_table
 from longreach_identification.machine import MeasuredSignal, Recording, Signal, matches
 
 TIME = 'time'
-# Factor to the SI unit, and what is added then. A gauge pressure is relative to that of the air.
-UNITS: dict[str, tuple[float, float]] = {
-    'bar': (1e5, 0.0), 'barg': (1e5, 101325.0), 'mbar': (1e2, 0.0), 'kPa': (1e3, 0.0),
-    'MPa': (1e6, 0.0), 'psi': (6894.757293168, 0.0), 'psig': (6894.757293168, 101325.0),
-    'mm': (1e-3, 0.0), 'cm': (1e-2, 0.0), 'um': (1e-6, 0.0), 'deg': (np.pi / 180.0, 0.0),
-    'um/m': (1e-6, 0.0), 'mm/m': (1e-3, 0.0), 'percent': (1e-2, 0.0), 'ms': (1e-3, 0.0),
-    'us': (1e-6, 0.0), 'ns': (1e-9, 0.0), 'min': (60.0, 0.0),
+# By SI unit others: the factor to it, and what is added then. A gauge pressure is relative to that
+# of the air.
+UNITS: dict[str, dict[str, tuple[float, float]]] = {
+    'Pa': {
+        'bar': (1e5, 0.0), 'barg': (1e5, 101325.0), 'mbar': (1e2, 0.0), 'kPa': (1e3, 0.0),
+        'MPa': (1e6, 0.0), 'psi': (6894.757293168, 0.0), 'psig': (6894.757293168, 101325.0),
+    },
+    'm': {'mm': (1e-3, 0.0), 'cm': (1e-2, 0.0), 'um': (1e-6, 0.0)},
+    'rad': {'deg': (np.pi / 180.0, 0.0)},
+    '1': {'um/m': (1e-6, 0.0), 'mm/m': (1e-3, 0.0), 'percent': (1e-2, 0.0)},
+    's': {'ms': (1e-3, 0.0), 'us': (1e-6, 0.0), 'ns': (1e-9, 0.0), 'min': (60.0, 0.0)},
 }  # fmt: skip
 _NUMBER = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?')
 # At the end of the name of a signal that is there more than once.
@@ -64,7 +68,7 @@ def column_map(entries: Iterable[str], signals: Sequence[MeasuredSignal]) -> Col
     factor to the SI unit, such as ``p_head_1=boom up:barg``, ``piston_1=s1:mm``, ``time=t:ms``.
     InputError for an entry that is none, an unknown signal, or one that is given twice.
     """
-    known = [TIME, *(entry.name for entry in signals)]
+    known = {TIME: 's', **{entry.name: entry.unit for entry in signals}}
     found: dict[str, _Column] = {}
     for entry in entries:
         name, equal, column = (part.strip() for part in entry.partition('='))
@@ -75,14 +79,15 @@ def column_map(entries: Iterable[str], signals: Sequence[MeasuredSignal]) -> Col
         if name in found:
             raise InputError(f'column map {entry!r}: {name} is given twice')
         head, colon, unit = (part.strip() for part in column.rpartition(':'))
-        if colon and unit in UNITS:
-            found[name] = _Column(head, *UNITS[unit])
+        units = {known[name]: (1.0, 0.0), **UNITS.get(known[name], {})}
+        if colon and unit in units:
+            found[name] = _Column(head, *units[unit])
         elif colon and _NUMBER.fullmatch(unit) and float(unit) != 0.0:
             found[name] = _Column(head, float(unit))
         elif colon and unit:
             # A misspelt unit would be looked for as a part of the column's name.
             raise InputError(
-                f'column map {entry!r}: unit {unit!r}, allowed: a factor, {", ".join(UNITS)}; for'
+                f'column map {entry!r}: unit {unit!r}, allowed: a factor, {", ".join(units)}; for'
                 ' a column with a colon in its name, and SI units, end with a colon'
             )
         else:
@@ -110,7 +115,7 @@ def read_csv(
     chosen |= dict(columns or {})
     clock = chosen.pop(TIME)
     wanted = _Wanted(column.name for column in chosen.values())
-    own, wanted.signals = set(wanted), chosen
+    known, wanted.signals = wanted | {entry.name for entry in signals}, chosen
     table = read_table(file, clock.name, wanted, gaps=True)
     for name in columns or {}:
         if name != TIME and chosen[name].name not in table:
@@ -118,9 +123,16 @@ def read_csv(
                 f'{file}: column {chosen[name].name} for {name} is missing, found:'
                 f' {", ".join(table)}'
             )
+    for column in table:
+        of = [name for name, own in chosen.items() if own.name == column]
+        if len(of) > 1:
+            raise InputError(
+                f'{file}: column {column} is for {" and ".join(of)}, allowed: for one of them; say'
+                ' where the other is, --column SIGNAL=COLUMN'
+            )
     times = clock.of(table)
     found = {n: signal(times, c.of(table)) for n, c in chosen.items() if c.name in table}
-    beyond = [name for name in table if name not in own and name != clock.name]
+    beyond = [name for name in table if name not in known and name != clock.name]
     if found and beyond:
         raise InputError(
             f'{file} has {", ".join(beyond)}, of which this machine has no part: is it the right'
@@ -194,15 +206,18 @@ def check_recordings(recordings: Sequence[Recording], signals: Sequence[Measured
         for name, shown in recording.signals.items():
             what = f'{name} in {recording.name}'
             _check_clock(what, shown.times)
-            finite = np.abs(shown.values[np.isfinite(shown.values)])
+            finite = shown.values[np.isfinite(shown.values)]
             if not finite.size:
                 raise InputError(f'{what} has no finite value; leave this signal out')
-            low, high = known[name].sizes if name in known else (0.0, np.inf)
-            if not low <= finite.max() <= high:
+            if name not in known:
+                continue
+            (low, high), least = known[name].limits, known[name].least
+            if not (low <= finite.min() and max(low, least) <= finite.max() <= high):
+                once = f', once {least:g} or more' if least > low else ''
                 raise InputError(
-                    f'{what} is at most {finite.max():.4g} {known[name].unit} in magnitude,'
-                    f' allowed: {low:g} to {high:g}; is its unit right? A unit of a CSV file is'
-                    f' given by --column {name}=COLUMN:UNIT'
+                    f'{what} goes from {finite.min():.4g} to {finite.max():.4g}'
+                    f' {known[name].unit}, allowed: {low:g} to {high:g}{once}; is its unit'
+                    f' right, and its sign? Of a CSV file: --column {name}=COLUMN:UNIT or :FACTOR'
                 )
     for one, other in itertools.combinations(recordings, 2):
         both = [name for name in one.signals if name in other.signals]

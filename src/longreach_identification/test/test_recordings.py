@@ -79,7 +79,8 @@ def test_column_map(tmp_path: Path) -> None:
         (['p_head_1'], "column map 'p_head_1', allowed: SIGNAL=COLUMN"),
         (['p_head_9=a'], "signal 'p_head_9', allowed: time, p_head_1"),
         (['p_head_1=a', 'p_head_1=b'], 'p_head_1 is given twice'),
-        (['p_head_1=a:Bar'], "unit 'Bar', allowed: a factor, bar, barg"),
+        (['p_head_1=a:Bar'], "unit 'Bar', allowed: a factor, Pa, bar, barg"),
+        (['strain_1=a:deg'], "unit 'deg', allowed: a factor, 1, um/m, mm/m, percent;"),
         (['p_head_1=a:0'], "unit '0', allowed"),
     ],
 )
@@ -97,6 +98,15 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     larger = csv(tmp_path / 'b.csv', 'time,p_head_1,p_head_2', lambda k: f'{k},{k}e5,{k}e5')
     with pytest.raises(InputError, match=r'b\.csv has p_head_2, of which this machine'):
         read_csv(larger, SIGNALS)
+    both = csv(tmp_path / 'c.csv', 'time,p_head_1,strain_1', lambda k: f'{k},{k}e5,0')
+    with pytest.raises(InputError, match='column strain_1 is for p_head_1 and strain_1, allowed'):
+        read_csv(both, SIGNALS, column_map(['p_head_1=strain_1'], SIGNALS))
+    # The column of a signal that is read from another one.
+    swapped = column_map(['p_head_1=strain_1', 'strain_1=p_head_1'], SIGNALS)
+    assert read_csv(both, SIGNALS, swapped).signals['strain_1'].values[1] == 1e5
+    other = csv(tmp_path / 'd.csv', 'time,p_head_1,p', lambda k: f'{k},{k}e5,{k}')
+    mapped = read_csv(other, SIGNALS, column_map(['p_head_1=p'], SIGNALS))
+    assert mapped.signals['p_head_1'].values[1] == 1.0
 
 
 def header_at(stamp: int) -> Header:
@@ -233,7 +243,8 @@ def made(
 @pytest.mark.parametrize(
     ('recordings', 'text'),
     [
-        ([made(factor=1e-5)], r'p in a is at most 200\S* Pa in magnitude.*--column p=COLUMN:UNIT'),
+        ([made(factor=1e-5)], 'p in a goes from 200 to 200.* Pa, .* once 100000 or more'),
+        ([made(factor=-1.0)], r'goes from -2.* Pa, .* its sign\?.* --column p=COLUMN:UNIT'),
         ([made(factor=1e5)], 'is its unit right'),
         ([made(factor=np.nan)], 'p in a has no finite value'),
         ([made(times=TIMES[::-1])], 'the clock of p in a jumps back'),
@@ -242,7 +253,7 @@ def made(
     ],
 )
 def test_what_no_recording_may_have(recordings: list[Recording], text: str) -> None:
-    pressure = MeasuredSignal('p', 'Pa', (), sizes=(1e5, 1e8))
+    pressure = MeasuredSignal('p', 'Pa', (), limits=(-2e5, 1e8), least=1e5)
     check_recordings([made(), made('b', factor=1.01)], [pressure])
     with pytest.raises(InputError, match=text):
         check_recordings(recordings, [pressure])
