@@ -20,7 +20,16 @@ from longreach_boom.spec import BOOM, BoomOptions
 from longreach_boom.statics import equilibrium, static_row
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import joint_places, solve_pose
-from longreach_tools.arguments import count, not_negative, numbers, positive, seed, sweep
+from longreach_tools.arguments import (
+    add_common,
+    add_degrees,
+    count,
+    not_negative,
+    numbers,
+    positive,
+    seed,
+    sweep,
+)
 from longreach_tools.cli import say
 from longreach_tools.machine_command import (
     add_duration,
@@ -29,9 +38,10 @@ from longreach_tools.machine_command import (
     machine_of,
     options_of,
     run_scenario,
+    scenario_with,
 )
 from longreach_tools.options import add_results
-from longreach_tools.output import add_format, check_output, report_study, table, write_csv
+from longreach_tools.output import add_format, report_study, table, write_csv
 from longreach_tools.poses import pose_of, radians_of
 
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
@@ -47,7 +57,6 @@ def add_studies(commands: Any) -> None:
     modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
     _number(modes, '--count', count(1_000_000), 6, 'number of modes')
-    _number(modes, '--elements', count(200), 20, 'finite elements for each beam')
     add_format(modes)
     modes.add_argument('--plot', metavar='FILE', type=Path, help='mode shapes')
     modes.set_defaults(run=_run_modes)
@@ -73,13 +82,7 @@ def add_studies(commands: Any) -> None:
     release = commands.add_parser('release', help='sudden release of a load')
     add_machine(BOOM, release)
     _add_pose(release, 'site', load=90.0)
-    _number(release, '--duration', positive, 20.0, 'simulated time [s]')
-    release.add_argument(
-        '--friction',
-        choices=('on', 'off'),
-        default='on',
-        help='friction of the pistons (default: on)',
-    )
+    add_duration(release)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
     release.set_defaults(run=_run_release)
 
@@ -119,20 +122,17 @@ def _number(
 
 def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> None:
     """Add pose and load."""
-    parser.add_argument(
-        '--pose',
-        help='a pose of the boom file, or joint angles a,b,.. [rad]'
-        f' (default: {pose}, or the first of the file)',
-    )
     parser.set_defaults(usual_pose=pose)
-    parser.add_argument(
-        '--tip',
-        type=numbers,
-        metavar='X,Z',
-        help='position of the tip of the bent boom [m]; selects the pose nearest to --pose',
+    text = (
+        'a pose of the boom file, or joint angles a,b,.. [rad] (default: sprawled, of release'
+        ' site, or the first of the file)'
     )
-    parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
-    _number(parser, '--load', not_negative, load, 'mass at the tip [kg]')
+    add_common(parser, '--pose', help=text)
+    text = 'position of the tip of the bent boom [m]; selects the pose nearest to --pose'
+    add_common(parser, '--tip', type=numbers, metavar='X,Z', help=text)
+    add_degrees(parser)
+    text = 'mass at the tip [kg] (default: 0, of release 90)'
+    add_common(parser, '--load', load, type=not_negative, help=text)
 
 
 def _hanging(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
@@ -186,7 +186,6 @@ def _run_modes(arguments: argparse.Namespace) -> None:
         arguments.pistons,
         arguments.count,
         arguments.about,
-        arguments.elements,
     )
     columns = {
         'frequencies_hz': modes.frequencies.tolist(),
@@ -278,16 +277,16 @@ def _run_basis(arguments: argparse.Namespace) -> None:
 def _run_release(arguments: argparse.Namespace) -> int:
     """Run ``release``."""
     options = options_of(arguments, BoomOptions)
-    boom = machine_of(BOOM, arguments, options)
+    boom = machine_of(BOOM, arguments, options, has_scenario=True)
     angles = _angles(arguments, boom)
     boom.check_pose(angles)
     scenario = Scenario(
-        duration=arguments.duration,
+        duration=20.0,
         pose_deg=tuple(np.degrees(angles).tolist()),
-        friction=arguments.friction == 'on',
         loads=_hanging(arguments),
         release=(0.0,),
     )
+    scenario = scenario_with(BOOM, arguments, boom, scenario)
     return run_scenario(BOOM, arguments, boom, scenario, options)
 
 
@@ -295,7 +294,6 @@ def _run_measure(arguments: argparse.Namespace) -> None:
     """Run ``measure``."""
     from longreach_boom.measured_runs import readings
 
-    check_output(arguments.csv)
     boom, scenario = case_of(BOOM, arguments, options_of(arguments, BoomOptions))
     sensors = load_sensors(arguments.sensors, boom.size)
     name = arguments.csv.stem

@@ -91,9 +91,11 @@ def test_sweep_over_the_first_joint(capsys, tmp_path):
 
 
 def test_release_is_the_librarys_run(capsys):
-    words = ('release', '--load', 90, '--pose', 'site', '--duration', 2, '--friction', 'on')
+    words = ('release', '--load', 90, '--pose', 'site', '--duration', 2)
+    words += ('--set', 'scenario.friction=false')
     summary = Outcome(capsys, 'boom', *words, '--format', 'json').json
-    scenario = Scenario(duration=2.0, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
+    load = (HangingLoad(mass=90.0),)
+    scenario = Scenario(duration=2.0, pose='site', friction=False, loads=load, release=(0.0,))
     expected = simulate(load_boom(), scenario).summary()
     for name in ('tip_start', 'tip_end', 'piston_travel'):
         assert summary[name] == pytest.approx(expected[name], rel=1e-12)

@@ -21,20 +21,30 @@ from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.measurements import STEEL, Measurements, read_measurements
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import DEPTHS, FIXED_DEPTHS, MODES, Scenario, dig_scenario
+from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.statics import standing
-from longreach_excavator.step_study import COHESIONS, STEPS, step_study
-from longreach_tools.arguments import allow_lists, finite, not_negative, numbers, positive
+from longreach_excavator.step_study import step_study
+from longreach_tools.arguments import (
+    add_common,
+    add_degrees,
+    allow_lists,
+    finite,
+    not_negative,
+    numbers,
+    positive,
+)
 from longreach_tools.machine_command import (
+    add_duration,
     add_options,
+    add_scenario,
     add_study,
     case_of,
     check_files,
     machine_of,
     options_of,
     run_scenario,
-    say_unused,
+    scenario_with,
 )
 from longreach_tools.options import add_results
 from longreach_tools.output import add_format, report_study, summary_table, table
@@ -54,7 +64,6 @@ def add_studies(commands: Any) -> None:
     add = functools.partial(add_study, EXCAVATOR, commands)
     dig = add('dig', _run_dig, 'turn the bucket through the soil')
     _add_digging(dig)
-    dig.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
     add_options(dig, ExcavatorOptions)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
     _add_inverse(add('inverse', _run_inverse, 'forces of cylinders, rods, pins in a motion'))
@@ -62,15 +71,9 @@ def add_studies(commands: Any) -> None:
     forces = add(
         'forces', _run_forces, 'cylinder forces of a dig and the measured (5.8) to (5.10)'
     )
-    forces.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
-    forces.add_argument('--depth', choices=DEPTHS, default='swing', help='as for dig')
+    _add_soil(forces)
     add_results(forces, 'computed and measured forces', 'both over time')
     steps = add('steps', _run_steps, 'force in A by cohesions and step sizes (figures 5.33, 5.34)')
-    steps.add_argument('--mode', choices=MODES, default='thesis', help='as for dig')
-    steps.add_argument(
-        '--cohesion', type=numbers, default=COHESIONS, help='list [Pa] (default: 10 to 20 kPa)'
-    )
-    steps.add_argument('--step', type=numbers, default=STEPS, help='[s] (default: 0.01,0.002)')
     add_results(steps, 'cohesion, step, time and force of all rows', 'the forces over time')
     out = add('breakout', _run_breakout, 'breakout forces of bucket and arm, and pin loads')
     out.add_argument('--pose', default='dig', help='of the other joints (default: dig)')
@@ -96,16 +99,7 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         help='hydraulic: valves and oil; printed: prescribed forces; thesis: prescribed forces,'
         ' no piston friction, soil force in the direction phi_1 (default: hydraulic)',
     )
-    add(
-        '--depth',
-        choices=DEPTHS,
-        default='swing',
-        help="swing: as printed in (4.1), as if the bucket's joint were at rest; surface: below"
-        " the soil's surface; terrain: of the tooth below ground that is cut, carried and dumped"
-        ' (default: swing)',
-    )
     add('--flow', type=positive, help="of the bucket's open valve [L/min]; mode hydraulic only")
-    add('--forces', metavar='FILE.csv', type=Path, help='or pressures; modes printed and thesis')
     add(
         '--held',
         action='store_const',
@@ -115,19 +109,36 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         ' hydraulic only',
     )
     add('--pose', default='dig', help='initial pose of the file (default: dig)')
-    add('--duration', type=positive, default=7.0, help='longest time [s] (default: 7)')
+    _add_soil(parser)
+    add_duration(parser)
+
+
+def _add_soil(parser: argparse.ArgumentParser) -> None:
+    """Add cohesion and depth."""
+    text = '[Pa] (default: that of the file)'
+    add_common(parser, '--cohesion', type=not_negative, help=text)
+    _add_depth(parser, 'swing')
+
+
+def _add_depth(parser: argparse.ArgumentParser, default: str | None) -> None:
+    """Add ``--depth``."""
+    text = (
+        "swing: as printed in (4.1), as if the bucket's joint were at rest; surface: below the"
+        " soil's surface; terrain: of the tooth below ground that is cut, carried and dumped"
+        ' (default: swing; of cohesion that of the scenario, of inverse surface)'
+    )
+    add_common(parser, '--depth', default, choices=DEPTHS, help=text)
 
 
 def _run_dig(arguments: argparse.Namespace) -> int:
-    a, excavator = arguments, machine_of(EXCAVATOR, arguments)
+    a, excavator = arguments, machine_of(EXCAVATOR, arguments, has_scenario=True)
     if a.flow is not None:
         if a.mode != 'hydraulic':
             raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
         with named(f'--flow {a.flow:g} L/min: '):
             excavator = excavator.with_flow('bucket', a.flow * _LITRES_PER_MINUTE)
-    forces = '' if a.forces is None else str(a.forces)
-    scenario = dig_scenario(a.mode, a.cohesion, a.duration, forces, a.pose, a.depth, a.held)
-    say_unused(EXCAVATOR, arguments, excavator, scenario)
+    digging = dig_scenario(a.mode, a.cohesion, pose=a.pose, depth=a.depth, held=a.held)
+    scenario = scenario_with(EXCAVATOR, arguments, excavator, digging)
     options = options_of(arguments, ExcavatorOptions)
     if arguments.sample_time is None and arguments.mode != 'hydraulic':
         # With prescribed forces the sweep takes 0.125 s.
@@ -136,11 +147,9 @@ def _run_dig(arguments: argparse.Namespace) -> int:
 
 
 def _run_forces(arguments: argparse.Namespace) -> None:
-    scenario = dig_scenario(
-        cohesion=arguments.cohesion, duration=MEASURED_TIME, depth=arguments.depth
-    )
     excavator = machine_of(EXCAVATOR, arguments)
-    say_unused(EXCAVATOR, arguments, excavator, scenario)
+    digging = dig_scenario('hydraulic', arguments.cohesion, MEASURED_TIME, depth=arguments.depth)
+    scenario = scenario_with(EXCAVATOR, arguments, excavator, digging)
     run = EXCAVATOR.simulate(excavator, scenario, ExcavatorOptions())
     run.check()
     times = run.column('time')
@@ -173,11 +182,7 @@ def _run_forces(arguments: argparse.Namespace) -> None:
 
 
 def _run_steps(arguments: argparse.Namespace) -> None:
-    cases = step_study(
-        machine_of(EXCAVATOR, arguments), arguments.mode, arguments.cohesion, arguments.step
-    )
-    if not any(len(case.times) for case in cases):
-        raise InputError(cases[0].message)
+    cases = step_study(machine_of(EXCAVATOR, arguments))
     rows = [
         np.column_stack([np.tile((c.cohesion, c.step), (len(c.times), 1)), c.times, c.force])
         for c in cases
@@ -241,7 +246,6 @@ def _add_pose(pose: argparse.ArgumentParser) -> None:
     allow_lists(pose)
     add = pose.add_mutually_exclusive_group().add_argument
     add('--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)')
-    add('--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='of the cylinders [m]')
     add(
         '--tip',
         type=numbers,
@@ -249,7 +253,7 @@ def _add_pose(pose: argparse.ArgumentParser) -> None:
         help='position of the tooth [m] and, if given, angle of the bucket to the horizontal'
         ' [rad]: the pose nearest to the first one of the file',
     )
-    pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    add_degrees(pose)
     add_format(pose)
     pose.add_argument('--plot', metavar='FILE', type=Path, help='the machine with its pins')
 
@@ -275,9 +279,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
 
 
 def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np.ndarray:
-    """Return the joint angles [rad] of ``--pose``, ``--lengths`` or ``--tip``."""
-    if arguments.lengths is not None:
-        return excavator.linkage().angles(np.array(arguments.lengths))
+    """Return the joint angles [rad] of ``--pose`` or ``--tip``."""
     angles = pose_of(arguments, excavator, len(CYLINDERS))
     if arguments.tip is None:
         return angles
@@ -319,7 +321,7 @@ def _add_inverse(inverse: argparse.ArgumentParser) -> None:
         help="force on the tooth: of the file, by the soil's law, or none (default: file)",
     )
     add('--surface', type=finite, help="height of the soil [m] (default: the edge's at first)")
-    add('--depth', choices=FIXED_DEPTHS, default='surface', help='with --soil law')
+    _add_depth(inverse, 'surface')
     add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
 
 
@@ -366,25 +368,10 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
         help='time and any of force_lk, force_pk [N], strain_lk, strain_pk, theta_2 .. [rad]'
         ' (or _deg), length_boom .. [m]; one row without time: the end of the digging',
     )
-    add(
-        '--scenario',
-        metavar='SCENARIO',
-        type=Path,
-        default=Path('dig_17kpa'),
-        help='of the measurement, a file or a name; its cohesion is ignored (default: dig_17kpa)',
-    )
-    add('--depth', choices=FIXED_DEPTHS, help='as for dig (default: of the scenario)')
+    add_scenario(EXCAVATOR, cohesion)
+    _add_depth(cohesion, None)
     add('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
     add('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
-    add(
-        '--noise',
-        metavar='COLUMN=VALUE',
-        type=_noise,
-        action='append',
-        default=[],
-        help='standard deviation of a column, in its unit, for each one (default: estimated; of'
-        ' a single row 2 kN, 0.5 deg, 5 mm)',
-    )
     add(
         '--rod-area',
         type=positive,
@@ -395,26 +382,17 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
 
 
-def _noise(text: str) -> tuple[str, float]:
-    """Return column and value of ``--noise``."""
-    name, _, value = text.partition('=')
-    try:
-        return name, positive(value)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as force_lk=1500') from error
-
-
 def _run_cohesion(arguments: argparse.Namespace) -> None:
     excavator, scenario = case_of(EXCAVATOR, arguments, ExcavatorOptions())
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)
     data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
-    limits = ((arguments.lowest, arguments.highest), dict(arguments.noise))
-    fit = fit_cohesion(excavator, scenario, data, *limits)
+    bounds = (arguments.lowest, arguments.highest)
+    fit = fit_cohesion(excavator, scenario, data, bounds)
     summary = fit.summary()
     residuals = summary['residuals']
-    summary |= _other_depth(excavator, scenario, data, *limits)
+    summary |= _other_depth(excavator, scenario, data, bounds)
     for warning in fit.estimate.warnings:
         _say(warning)
     shown = {n: value for n, value in summary.items() if n not in ('residuals', 'warnings')}
@@ -427,7 +405,10 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
 
 
 def _other_depth(
-    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *limits: Any
+    excavator: ExcavatorParameters,
+    scenario: Scenario,
+    data: Measurements,
+    bounds: tuple[float, float],
 ) -> dict[str, Any]:
     """Return which depth a fit has used, and the cohesion of a fit with the other one."""
     if scenario.mode == 'thesis':
@@ -435,7 +416,7 @@ def _other_depth(
     other = 'surface' if scenario.depth == 'swing' else 'swing'
     name = f'cohesion_with_depth_{other}_pa'
     try:
-        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, *limits)
+        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, bounds)
     except LongreachError as error:
         _say(f'with depth: {other} there is no fit: {error}')
         return {'depth': scenario.depth, name: None}

@@ -173,7 +173,7 @@ def draw_steps(file: str | Path, cases: list[StepCase]) -> None:
     cohesions = list(dict.fromkeys(case.cohesion for case in cases))
     with figure(file, size=(9.0, 1.0 + 3.0 * len(steps)), rows=len(steps)) as axes:
         for case in cases:
-            label = f'{1e-3 * case.cohesion:g} kPa' + ('' if case.times.size else ': refused')
+            label = f'{1e-3 * case.cohesion:g} kPa'
             color = f'C{cohesions.index(case.cohesion)}'
             axis = axes[steps.index(case.step)]
             axis.plot(case.times, 1e-3 * case.force, color=color, marker='.', label=label)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import LongreachError
 from longreach_excavator.forces import MEASURED_TIME
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
@@ -34,45 +33,40 @@ class StepCase(NamedTuple):
 
     cohesion: float  # [Pa]
     step: float  # [s]
-    message: str  # why it was refused, or ended early; empty for a complete run
-    times: np.ndarray = np.empty(0)  # (rows,) [s]; no rows if it was refused
-    force: np.ndarray = np.empty(0)  # (rows,) in the boom's foot [N]
-    sweep: float | None = None  # time at which the sweep ends [s]
-    difference: float | None = None  # largest one from order 8, as a share of the peak
+    times: np.ndarray  # (rows,) [s]
+    force: np.ndarray  # (rows,) in the boom's foot [N]
+    sweep: float | None  # time at which the sweep ends [s]
+    difference: float  # largest one from order 8, as a share of the peak
 
     def summary(self) -> dict[str, Any]:
         """Return peak, its time, end of the sweep and difference as plain numbers, or None."""
-        rows = range(len(self.times))
-        peak = max(rows, key=self.force.__getitem__, default=None)
+        peak = int(self.force.argmax())
         return {
             'cohesion_pa': self.cohesion,
             'step_s': self.step,
-            'peak_n': None if peak is None else float(self.force[peak]),
-            'peak_time_s': None if peak is None else float(self.times[peak]),
+            'peak_n': float(self.force[peak]),
+            'peak_time_s': float(self.times[peak]),
             'time_to_sweep_s': self.sweep,
             'difference': self.difference,
-            'message': self.message,
         }
 
 
 def step_study(
-    excavator: ExcavatorParameters, mode: str, cohesions: Sequence[float], steps: Sequence[float]
+    excavator: ExcavatorParameters,
+    cohesions: Sequence[float] = COHESIONS,
+    steps: Sequence[float] = STEPS,
 ) -> list[StepCase]:
-    """Return the digging with each cohesion [Pa] and step [s]; with a message if it is refused."""
-    return [_case(excavator, mode, cohesion, step) for step in steps for cohesion in cohesions]
+    """Return the digging with each cohesion [Pa] and step [s]; LongreachError if one fails."""
+    return [_case(excavator, cohesion, step) for step in steps for cohesion in cohesions]
 
 
-def _case(excavator: ExcavatorParameters, mode: str, cohesion: float, step: float) -> StepCase:
+def _case(excavator: ExcavatorParameters, cohesion: float, step: float) -> StepCase:
     """Return one case."""
-    try:
-        scenario = dig_scenario(mode, cohesion, MEASURED_TIME)
-        run = simulate(excavator, scenario, step, step)
-        exact = simulate(excavator, scenario, step, step, _TOLERANCE)
-    except LongreachError as error:
-        return StepCase(cohesion, step, str(error))
+    scenario = dig_scenario('thesis', cohesion, MEASURED_TIME)
+    run, exact = (simulate(excavator, scenario, step, step, error) for error in (0.0, _TOLERANCE))
+    for one in (run, exact):
+        one.check()
     force, expected = run.column(_FOOT), exact.column(_FOOT)
     rows = min(len(expected), len(force))
     away = float(np.abs(force[:rows] - expected[:rows]).max() / expected.max())
-    message = run.message or exact.message
-    times, sweep = run.column('time'), run.time_to_sweep()
-    return StepCase(cohesion, step, message, times, force, sweep, away)
+    return StepCase(cohesion, step, run.column('time'), force, run.time_to_sweep(), away)

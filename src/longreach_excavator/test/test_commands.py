@@ -102,12 +102,9 @@ def test_the_tooth_is_where_it_shall_be(capsys):
     far.refused('tooth and attitude [m, m, rad] = [5.0, -2.0, -0.523599], allowed')
 
 
-def test_pose_in_angles_and_lengths_is_one(capsys):
+def test_a_named_pose_is_that_of_its_angles(capsys):
     words = ('pose', '--pose', '20,-95,39.45', '--degrees', '--format', 'json')
     found = Outcome(capsys, 'excavator', *words).json
-    lengths = ','.join(str(length) for length in found['length_m'])
-    back = Outcome(capsys, 'excavator', 'pose', '--lengths', lengths, '--format', 'json').json
-    np.testing.assert_allclose(back['theta_deg'], [20.0, -95.0, 39.45], atol=1e-9)
     named = Outcome(capsys, 'excavator', 'pose', '--pose', 'dig', '--format', 'json').json
     np.testing.assert_allclose(named['force_n'], found['force_n'], rtol=1e-9)
     # Standing in the air, all of the weight's moment about A is the boom cylinder's.

@@ -21,9 +21,8 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS, HarvesterRun
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
-from longreach_machine.teleoperation import CONTROLS
-from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
-from longreach_tools.machine_command import add_study, case_of, check_files, machine_of
+from longreach_tools.arguments import add_degrees, allow_lists, numbers, positive
+from longreach_tools.machine_command import add_study, case_of, machine_of
 from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, figure, legend, print_result, report_study, table
 from longreach_tools.poses import radians_of
@@ -37,15 +36,6 @@ def add_studies(commands: Any) -> None:
     study = functools.partial(add_study, HARVESTER, commands)
     by_hand = study('drive', _drive, 'drive a running harvester with the keyboard; q quits')
     by_hand.add_argument(
-        '--teleoperation', metavar='YAML', type=optional_file, help='teleoperation file'
-    )
-    by_hand.add_argument(
-        '--control',
-        choices=('file', *CONTROLS),
-        default='file',
-        help='what keys move at first (default: as the teleoperation file says)',
-    )
-    by_hand.add_argument(
         '--speed',
         type=positive,
         default=0.5,
@@ -56,14 +46,8 @@ def add_studies(commands: Any) -> None:
 
     text = 'full against reduced model: figures 5 and 8 to 11 of the paper'
     models = study('compare-models', _compare_models, text)
-    models.add_argument(
-        'scenario',
-        metavar='SCENARIO',
-        type=Path,
-        nargs='?',
-        default=Path('sine'),
-        help='a file or a name (default: sine)',
-    )
+    text = 'a file or a name (default: sine)'
+    models.add_argument('scenario', type=Path, nargs='?', default='sine', help=text)
     drawn = 'errors and voltage of the stick, pressures of stick and boom'
     add_results(models, 'both runs beside each other', drawn)
 
@@ -71,14 +55,14 @@ def add_studies(commands: Any) -> None:
     allow_lists(pose)
     which = pose.add_mutually_exclusive_group()
     which.add_argument(
-        '--angles',
+        '--pose',
         type=numbers,
         metavar='SWING,BOOM,STICK',
         default=(0.0, 0.55, -1.2),
         help='[rad] (default: 0,0.55,-1.2)',
     )
     which.add_argument('--tip', type=numbers, metavar='X,Y,Z', help='end of the stick [m]')
-    pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    add_degrees(pose)
     add_format(pose)
 
 
@@ -91,7 +75,6 @@ def _drive(arguments: argparse.Namespace) -> int:
 
 def _compare_models(arguments: argparse.Namespace) -> None:
     """Run ``compare-models``."""
-    check_files(arguments)
     harvester, scenario = case_of(HARVESTER, arguments, HarvesterOptions())
     runs = {
         model: HARVESTER.simulate(harvester, scenario, HarvesterOptions(model=model, step=step))
@@ -159,9 +142,9 @@ def _pose(arguments: argparse.Namespace) -> None:
             raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: X,Y,Z')
         angles = angles_at(harvester, arguments.tip)
     else:
-        angles = radians_of(arguments.angles, arguments.degrees, '--angles')
+        angles = radians_of(arguments.pose, arguments.degrees, '--pose')
         if angles.size != len(JOINTS):
-            raise InputError(f'--angles has {angles.size} numbers, allowed: {", ".join(JOINTS)}')
+            raise InputError(f'--pose has {angles.size} numbers, allowed: {", ".join(JOINTS)}')
     machine = Harvester(harvester, Scenario(duration=1.0, angles=tuple(angles.tolist())))
     state = machine.initial_state()
     sample = machine.joint_sample(state, (0.0, 0.0, 0.0))

@@ -13,13 +13,15 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.operator_node import OperatorNode
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters, load_harvester
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
+from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 from longreach_node.hydraulic_messages import finite_values
 from longreach_node.keyboard import Keys
 from longreach_node.remote_drive import Driver, Row
 from longreach_node.stamps import nanoseconds_of
+from longreach_tools.machine_command import machine_of
 from longreach_tools.output import print_result, summary_table
 
 
@@ -47,15 +49,14 @@ def drive_harvester(arguments: argparse.Namespace) -> int:
     """Let a person drive, and print the training figures."""
     if arguments.speed > 1.0:
         raise InputError(f'--speed = {arguments.speed:g}, allowed: (0, 1]')
-    harvester = load_harvester(arguments.file)
-    parameters = load_teleoperation(arguments.teleoperation)
+    harvester = machine_of(HARVESTER, arguments)
+    parameters = load_teleoperation()
     joints, tip = (
         Teleoperation(parameters.controlling(control), harvester, load_controller())
         for control in ('joints', 'tip')
     )
     tip.warm_up()
-    by_tip = parameters.controlling(arguments.control).control == 'tip'
-    driver = HarvesterDriver((joints, tip), Keys(arguments.speed, by_tip))
+    driver = HarvesterDriver((joints, tip), Keys(arguments.speed, parameters.control == 'tip'))
     driver.harvester = harvester
     rows = driver.drive(arguments.namespace, arguments.timeout)
     if len(rows) < 2:

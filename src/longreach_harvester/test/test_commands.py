@@ -82,7 +82,7 @@ def test_compare_models_draws_the_figures_of_the_paper(result, tmp_path):
 def test_pose_of_a_tip_and_of_angles_agree(capsys, result):
     by_tip = result('pose', '--tip', '5,1,0')
     angles = ','.join(map(str, np.degrees(by_tip['angles'])))
-    again = result('pose', '--angles', angles, '--degrees')
+    again = result('pose', '--pose', angles, '--degrees')
     assert [by_tip['tip'], again['tip']] == pytest.approx(np.array([[5, 1, 0]] * 2))
     boom, stick = by_tip['cylinders']
     assert boom['force'] > stick['force'] > 0
@@ -93,7 +93,7 @@ def test_pose_of_a_tip_and_of_angles_agree(capsys, result):
 def test_pose_has_lengths_of_cylinders_between_pins_only(result):
     """By the law of cosines; a rocker has no pins."""
     rocker = '{kind: rocker, lever: 0.4, shape: 0.1, offset: 0.5}'
-    words = ('pose', '--angles', '0,0.5,-1', '--set', f'stick_cylinder.linkage={rocker}')
+    words = ('pose', '--pose', '0,0.5,-1', '--set', f'stick_cylinder.linkage={rocker}')
     boom, stick = (one['length'] for one in result(*words)['cylinders'])
     expected = np.sqrt(1.3**2 + 0.45**2 - 2.0 * 1.3 * 0.45 * np.cos(0.5 + 1.2))
     assert boom == pytest.approx(expected)

@@ -29,10 +29,9 @@ def person(monkeypatch):
     os.close(person)
 
 
-def words(**changes):
-    usual = {'file': None, 'teleoperation': None, 'control': 'joints', 'speed': 0.8}
-    usual |= {'namespace': '/', 'timeout': 20.0, 'format': 'json'}
-    return argparse.Namespace(**(usual | changes))
+def words():
+    usual = {'file': None, 'speed': 0.8, 'namespace': '/', 'timeout': 20.0, 'format': 'json'}
+    return argparse.Namespace(**usual)
 
 
 def holding(person):
@@ -58,8 +57,9 @@ def test_keys_move_the_machine_and_the_end_closes_its_valves(person, capsys, con
     with bench() as b:
         plant = b.add(PlantNode)
         commands = b.listen(ValveCommand, 'valve_command')
-        begun = b.begin(drive_harvester, words(control=control))
+        begun = b.begin(drive_harvester, words())
         b.until(lambda: not termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO, 'keys')
+        os.write(person, b't' * (control == 'tip'))
         press = holding(person)
         # Straight up, the tip needs the stick as well.
         moved = {'boom', 'stick'} if control == 'tip' else {'boom'}

@@ -142,7 +142,8 @@ def test_refused(action, what):
     ('words', 'what'),
     [
         (('pose', '--tip', '1,2'), 'X,Y,Z'),
-        (('pose', '--angles', '0,1'), '--angles has 2'),
+        (('pose', '--pose', '0,1'), '--pose has 2'),
+        (('drive', '--set', 'head.weight=1'), 'weight is unknown'),
         (('run', 'open_loop', '--sensors', 'typical'), '--sensors typical, allowed with sines'),
     ],
 )

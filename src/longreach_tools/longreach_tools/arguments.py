@@ -104,6 +104,11 @@ def add_network(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_degrees(parser: argparse.ArgumentParser) -> None:
+    """Add ``--degrees``."""
+    add_common(parser, '--degrees', False, action='store_true', help='angles are in degrees')
+
+
 def seed(text: str) -> int:
     """Return a whole number of 0 or more, of a random generator."""
     value = int(text)

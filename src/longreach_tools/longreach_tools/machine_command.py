@@ -26,6 +26,7 @@ from longreach_machine import MachineSpec, check_curves
 from longreach_machine.runs import Columns, Run
 from longreach_tools.arguments import (
     add_common,
+    add_degrees,
     allow_lists,
     finite,
     names,
@@ -181,26 +182,39 @@ def machine_of(
     spec: MachineSpec[P, Any, Any],
     arguments: argparse.Namespace,
     options: Parameters | None = None,
+    *,
+    has_scenario: bool = False,
 ) -> P:
     """
-    Return the machine of ``--file`` and ``--set``, for a command without a scenario.
+    Return the machine of ``--file`` and ``--set``.
 
-    InputError also for files that cannot be written, see :func:`check_files`.
+    InputError for values of a scenario where the command has none, and for files that cannot be
+    written, see :func:`check_files`.
     """
     check_files(arguments)
-    for path, _ in _changes(arguments):
-        if path.startswith(_SCENARIO):
+    changes = _changes(arguments)
+    for path, _ in changes:
+        if path.startswith(_SCENARIO) and not has_scenario:
             raise InputError(
-                f'--set {path}, allowed here: values of the machine, as this command reads no'
-                ' scenario file; take its options, or run with a scenario'
+                f'--set {path}, allowed here: values of the machine, as this command has no'
+                ' scenario; take its options, or run with a scenario'
             )
-    machine: P = _machine_of(spec, arguments, spec.options() if options is None else options)
-    return machine
+    machine = spec.load(getattr(arguments, 'file', None), options or spec.options())
+    changed: P = _changed(machine, changes, of_scenario=False)
+    return changed
 
 
-def case_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> tuple[Any, Any]:
-    """Return machine and scenario of ``--file``, ``--scenario`` and ``--set``."""
-    machine = _machine_of(spec, arguments, options)
+def case_of(
+    spec: MachineSpec[P, Any, Any], arguments: argparse.Namespace, options: Parameters
+) -> tuple[P, Any]:
+    """Return machine and scenario of ``--file``, ``--scenario``, ``--set`` and ``--duration``."""
+    machine = machine_of(spec, arguments, options, has_scenario=True)
+    scenario = spec.load_scenario(_file_of(spec, arguments), machine, options)
+    return machine, scenario_with(spec, arguments, machine, scenario)
+
+
+def scenario_with(spec: Spec, arguments: argparse.Namespace, machine: Any, scenario: Any) -> Any:
+    """Return a scenario with ``--set`` and ``--duration``; print which ones it leaves unused."""
     changes = _changes(arguments)
     if (duration := getattr(arguments, 'duration', None)) is not None:
         if 'scenario.duration' in dict(changes):
@@ -209,9 +223,9 @@ def case_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> t
                 ' scenario.duration; give one of them'
             )
         changes.append(('scenario.duration', duration))
-    scenario = _scenario_of(spec, _file_of(spec, arguments), machine, options, changes)
+    scenario = _changed(scenario, changes, of_scenario=True)
     say_unused(spec, arguments, machine, scenario)
-    return machine, scenario
+    return scenario
 
 
 def say_unused(spec: Spec, arguments: argparse.Namespace, machine: Any, scenario: Any) -> None:
@@ -227,12 +241,6 @@ def say_unused(spec: Spec, arguments: argparse.Namespace, machine: Any, scenario
                 f'longreach {spec.name}: --set {path} has no effect: the scenario sets it',
                 file=sys.stderr,
             )
-
-
-def _machine_of(spec: Spec, arguments: argparse.Namespace, options: Parameters) -> Any:
-    """Return the machine of ``--file`` and ``--set``."""
-    machine = spec.load(getattr(arguments, 'file', None), options)
-    return _changed(machine, _changes(arguments), of_scenario=False)
 
 
 def _changed(values: Any, changes: Iterable[tuple[str, Any]], *, of_scenario: bool) -> Any:
@@ -294,31 +302,28 @@ def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
 def _add_run(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``run``."""
     parser = commands.add_parser('run', help='run a scenario file')
-    _add_scenario(spec, parser, 'scenario', nargs='?')
+    add_scenario(spec, parser, 'scenario')
     add_duration(parser)
     add_machine(spec, parser)
     add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
     parser.set_defaults(run=functools.partial(_run, spec))
 
 
-def _add_scenario(spec: Spec, parser: argparse.ArgumentParser, name: str, **words: Any) -> None:
+def add_scenario(spec: Spec, parser: argparse.ArgumentParser, flag: str = '--scenario') -> None:
     """Add the scenario, if the machine has several."""
-    if spec.scenario:
-        parser.add_argument(
-            name,
-            metavar='SCENARIO',
-            type=Path,
-            default=Path(spec.scenario),
-            help=f'a file or a name (default: {spec.scenario})',
-            **words,
-        )
+    if not spec.scenario:
+        return
+    add = functools.partial(add_common, parser)
+    if flag == 'scenario':
+        add = functools.partial(parser.add_argument, nargs='?')
+    text = f'a file or a name (default: {spec.scenario})'
+    add(flag, default=Path(spec.scenario), metavar='SCENARIO', type=Path, help=text)
 
 
 def add_duration(parser: argparse.ArgumentParser) -> None:
     """Add ``--duration``."""
-    parser.add_argument(
-        '--duration', type=positive, help='length of the run [s] (default: of the scenario)'
-    )
+    text = 'length of the run [s] (default: of the scenario)'
+    add_common(parser, '--duration', type=positive, help=text)
 
 
 def _run(spec: Spec, arguments: argparse.Namespace) -> int:
@@ -359,16 +364,15 @@ def _add_sweep(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``sweep``."""
     parser = commands.add_parser('sweep', help='many runs, over values of one or more parameters')
     add_design(parser, spec.swept)
-    _add_scenario(spec, parser, '--scenario')
+    add_scenario(spec, parser)
     add_machine(spec, parser)
     parser.set_defaults(run=functools.partial(_sweep, spec))
 
 
 def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
-    check_files(arguments)
     options = options_of(arguments, spec.options)
-    machine = _machine_of(spec, arguments, options)
+    machine = machine_of(spec, arguments, options, has_scenario=True)
 
     arguments.series = (
         tuple(dict.fromkeys(('time', *arguments.series))) if arguments.series else ()
@@ -429,7 +433,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``compare``."""
     parser = commands.add_parser('compare', help='compare a recorded run with the library')
     parser.add_argument('bag', metavar='BAG', type=Path)
-    _add_scenario(spec, parser, '--scenario')
+    add_scenario(spec, parser)
     add_namespace(parser, f'the {spec.name}', spec.name)
     add_machine(spec, parser, spec.of_recording)
     add_results(parser, 'write the recorded run, row by row', spec.figure())
@@ -440,7 +444,6 @@ def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``compare``."""
     from longreach_tools.recording import read_run
 
-    check_files(arguments)
     options: Any = options_of(arguments, spec.options)
     machine, scenario = case_of(spec, arguments, options)
     columns = spec.run_columns(machine, options)
@@ -473,7 +476,6 @@ def _add_linearize(spec: Spec, commands: Any) -> None:
     from longreach_tools.linearize import add_linearize, run_linearize
 
     def run(arguments: argparse.Namespace) -> None:
-        check_files(arguments)
         options = options_of(arguments, spec.options)
         machine, scenario = case_of(spec, arguments, options)
         run_linearize(arguments, spec, machine, scenario, options)
@@ -481,7 +483,7 @@ def _add_linearize(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser(
         'linearize', help='linear model at a time of a run: poles, Bode figure, .mat and .json'
     )
-    _add_scenario(spec, parser, '--scenario')
+    add_scenario(spec, parser)
     add_machine(spec, parser)
     add_linearize(parser)
     parser.set_defaults(run=run)
@@ -491,7 +493,6 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``fmu``."""
 
     def run(arguments: argparse.Namespace) -> None:
-        check_files(arguments)
         checked_ending(arguments.out, ['fmu'])
         options = options_of(arguments, spec.options)
         machine, scenario = case_of(spec, arguments, options)
@@ -509,7 +510,7 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
         'fmu',
         help='write an FMU 2.0 for co-simulation, which calls Longreach where it runs',
     )
-    _add_scenario(spec, parser, '--scenario')
+    add_scenario(spec, parser)
     add_machine(spec, parser)
     parser.add_argument('--out', type=Path, metavar='FILE.fmu', required=True, help='the FMU')
     parser.set_defaults(run=run)
@@ -645,7 +646,7 @@ def _add_move(spec: Spec, commands: Any) -> None:
     )
     allow_lists(parser)
     parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
-    parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    add_degrees(parser)
     parser.add_argument(
         '--duration',
         '--time',
