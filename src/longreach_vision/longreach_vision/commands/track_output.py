@@ -237,13 +237,11 @@ def print_tracks(
             errors = compare(tracks, path)
         except InputError as error:
             path, failure = None, failure or error
-    if targets.plot is not None or targets.movement is not None:
-        from longreach_vision.commands.track_figures import draw_movement, draw_tracks
+    for file, marker in ((targets.plot, ''), (targets.movement, targets.moving)):
+        if file is not None:
+            from longreach_vision.commands.track_figures import draw_tracks
 
-        if targets.plot is not None:
-            draw_tracks(targets.plot, tracks, path)
-        if targets.movement is not None:
-            draw_movement(targets.movement, tracks, targets.moving, path)
+            draw_tracks(file, tracks, path, marker)
     cameras = [
         one | {'images': None if counts is None else counts[one['camera']]}
         for one in tracks.sightings()

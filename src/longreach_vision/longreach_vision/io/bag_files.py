@@ -163,17 +163,14 @@ def read_tracks(
     if most >= 1 << len(cameras):
         raise _other_cameras(bag, 'more cameras', cameras)
     rows = []
+    reasons: dict[str, list[str]] = {name: [] for name in names}
     for message in estimates:
-        stamp, gap = _nanoseconds(message), float(message.stamp_gap)
-        found = {one.name: one for one in message.estimates}
-        rows.append(message_row(stamp * 1e-9, gap, names, found, seen.of(stamp, gap)))
-    reasons = {
-        name: [
-            ''.join(one.reason for one in message.estimates if one.name == name)
-            for message in estimates
-        ]
-        for name in names
-    }
+        stamp = _nanoseconds(message)
+        observed = seen.of(stamp, float(message.stamp_gap))
+        rows.append(message_row(stamp * 1e-9, names, message, observed))
+        told = {one.name: one.reason for one in message.estimates}
+        for name in names:
+            reasons[name].append(told.get(name, ''))
     return Tracks(names, tuple(cameras), np.array(rows), reasons)
 
 
@@ -189,22 +186,20 @@ class _Observed:
 
     def __init__(self, bag: str | Path, topic: str, cameras: tuple[str, ...]) -> None:
         self._cameras = cameras
-        self._messages: dict[str, dict[int, Any]] = {name: {} for name in cameras}
-        self._stamps: dict[str, list[int]] = {name: [] for name in cameras}
+        self._messages: dict[str, dict[int | None, Any]] = {name: {} for name in cameras}
         with open_bag(bag) as opened:
-            if topic not in opened.topics:
-                # A recording without observations.
-                return
-        for _, message in _messages(bag, [topic], OBSERVATIONS):
+            is_there = topic in opened.topics
+        for _, message in _messages(bag, [topic], OBSERVATIONS) if is_there else ():
             if message.camera not in self._messages:
                 raise _other_cameras(bag, f'the camera {message.camera}', cameras)
             self._messages[message.camera][_nanoseconds(message)] = message
-            self._stamps[message.camera].append(_nanoseconds(message))
-        for stamps in self._stamps.values():
-            stamps.sort()
+        self._stamps: dict[str, list[Any]] = {
+            name: sorted(found)
+            for name, found in self._messages.items()  # type: ignore[type-var]
+        }
 
-    def of(self, stamp: int, gap: float) -> list[dict[str, Any] | None]:
-        """Return the observations of each camera, by marker name; None where unknown."""
+    def of(self, stamp: int, gap: float) -> list[Any]:
+        """Return the observations of each camera; None where unknown."""
         apart = round(gap * _SECOND) if math.isfinite(gap) else 0
         first, *others = self._cameras
         stamps: dict[str, int | None] = {first: stamp}
@@ -212,11 +207,7 @@ class _Observed:
             # Only the largest difference of the stamps of a set is recorded.
             near = (stamp + apart,) * 2 if len(others) == 1 else (stamp - apart, stamp + apart)
             stamps[name] = self._only_one(name, *sorted(near))
-        found: list[dict[str, Any] | None] = []
-        for name, at in stamps.items():
-            message = None if at is None else self._messages[name].get(at)
-            found.append(None if message is None else {o.name: o for o in message.observations})
-        return found
+        return [self._messages[name].get(at) for name, at in stamps.items()]
 
     def _only_one(self, camera: str, first: int, last: int) -> int | None:
         """Return the stamp of a camera's image between two times [ns]; None if unclear."""

@@ -78,7 +78,7 @@ class Messages:
         )
 
     def observations(
-        self, found: Mapping[str, Observation], camera: str, stamp: int, frame_id: str
+        self, found: Mapping[str, Observation], camera: str, stamp: int = 0, frame_id: str = ''
     ) -> Any:
         """Return all observations in an image."""
         return self._make(
@@ -108,7 +108,7 @@ class Messages:
             fields[f'{kind}_noise_covariance'] = np.array(noise, dtype=np.float64).ravel()
         return self._make(ESTIMATES.removesuffix('s'), **fields)
 
-    def estimates(self, frame: RigFrame, stamp: int, frame_id: str) -> Any:
+    def estimates(self, frame: RigFrame, stamp: int = 0, frame_id: str = '') -> Any:
         """Return all estimates of a set of images."""
         return self._make(
             ESTIMATES,

@@ -87,42 +87,34 @@ def row_of(
 ) -> list[float]:
     """Return the row of a table of tracks, in the order of :func:`columns_of`."""
     plain = Messages(lambda _: SimpleNamespace, cameras)
-    estimates = {name: plain.estimate(name, one) for name, one in frame.estimates.items()}
-    observed = [
-        {name: plain.observation(name, one) for name, one in frame.observations[camera].items()}
-        if camera in frame.observations
-        else None
-        for camera in cameras
-    ]
-    row = message_row(frame.time, frame.gap, names, estimates, observed)
+    found = frame.observations
+    observed = [plain.observations(found[one], one) if one in found else None for one in cameras]
+    row = message_row(frame.time, names, plain.estimates(frame), observed)
     return row + [value for name in bodies for value in _located(frame.bodies.get(name))]
 
 
 def message_row(
-    time: float,
-    gap: float,
-    names: Sequence[str],
-    estimates: Mapping[str, Any],
-    observed: Sequence[Mapping[str, Any] | None],
+    time: float, names: Sequence[str], markers: Any, observed: Sequence[Any]
 ) -> list[float]:
     """
-    Return the row of messages: estimates by marker, and for each camera observations by it.
+    Return the row of a MarkerEstimates, and for each camera the MarkerObservations.
 
     None in place of observations: there is no image of this camera, or what it saw is not known.
     """
-    row = [time, gap]
+    row = [time, float(markers.stamp_gap)]
     lost, unseen = STATUSES.index(LOST), [float(STATUSES.index(LOST)), math.nan, math.nan]
+    estimates = {one.name: one for one in markers.estimates}
+    seen = [one and {each.name: each for each in one.observations} for one in observed]
     unknown = Messages(lambda _: SimpleNamespace).estimate('', Estimate('', LOST, ''))
     for name in names:
-        one = estimates.get(name, unknown)
-        row += [float(read(one)) for read in _MARKER.values()]
-        for camera in observed:
+        row += [float(read(estimates.get(name, unknown))) for read in _MARKER.values()]
+        for camera in seen:
             if camera is None:
                 row += [math.nan] * len(unseen)
                 continue
-            seen: Any = camera.get(name)
-            known = seen is not None and seen.status != lost
-            row += [float(seen.status), *map(float, seen.center)] if known else unseen
+            one = camera.get(name)
+            known = one is not None and one.status != lost
+            row += [float(one.status), *map(float, one.center)] if known else unseen
     return row
 
 
