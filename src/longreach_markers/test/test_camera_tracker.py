@@ -82,9 +82,6 @@ class Stage:
             ]
         )
 
-    def center_at(self, time):
-        return self.tracker.motion.center_at(self.tracker.tracks['a'], time)
-
     def statuses(self):
         return [self.seen[name].status for name in self.names]
 
@@ -406,42 +403,6 @@ def test_marker_that_looks_different_is_not_found_again():
         image = Stage(row(1), [MarkerOnRig('a', *other)]).image()
         assert stage.tracker.update(image, (5 + index) / RATE)['a'].status != TRACKED, other
     assert stage.run([9]) == [[TRACKED]]
-
-
-# Between images
-
-
-def test_center_between_images_is_that_of_the_motion():
-    stage = Stage(row(1))
-    stage.start()
-    motion = swinging(stage.places, 0.4, 0.5)
-    squares = []
-    for k in range(1, 40):
-        stage.update(k / RATE, motion(k / RATE))
-        if k < 4:
-            continue
-        for part in (-0.5, -0.2, 0.1):
-            time = (k + part) / RATE
-            place = stage.center_at(time)
-            assert place is not None
-            error = place[0] - stage.simulator.centers(motion(time))[0]
-            squares.append(error @ np.linalg.solve(place[1], error) / 2.0)
-            assert np.hypot(*error) < 0.3
-    assert 0.1 < np.mean(squares) < 2.0
-
-
-def test_center_at_an_image_is_the_observation():
-    stage = Stage(row(1))
-    stage.start()
-    seen = stage.update(1 / RATE)['a']
-    center, covariance = stage.center_at(1 / RATE)
-    assert np.array_equal(center, seen.center)
-    assert np.array_equal(covariance, seen.covariance)
-    # Too few for a parabola: the filter says it, and that it is not sure.
-    _, covariance = stage.center_at(1.5 / RATE)
-    assert covariance[0, 0] > 0.1
-    stage.update(2 / RATE, np.full((1, 3), math.nan))
-    assert stage.center_at(1.9 / RATE) is None
 
 
 # What is refused

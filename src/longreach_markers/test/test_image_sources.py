@@ -14,14 +14,6 @@ from longreach_markers.io import stored_images
 from longreach_markers.io.image_sources import open_source
 from longreach_markers.io.pictures import pictures_of
 
-
-def varying(path):
-    """Write a video of 30 frames, of 30 Hz at first and of 10 Hz later; return its times [ms]."""
-    times = [33 * k for k in range(11)] + [330 + 100 * k for k in range(1, 20)]
-    pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(30)]
-    return write_matroska(path / 'varying.mkv', pictures, times, times[-1] + 100.0), times
-
-
 HEIGHT, WIDTH = 24, 32
 
 
@@ -390,29 +382,29 @@ def test_times_in_whole_milliseconds(tmp_path, monkeypatch, rate, times, stamps)
     assert source.notes == []
 
 
-def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path):
-    file, times = varying(tmp_path)
-    with open_source(str(file)) as source:
-        # Duration times rate.
-        assert source.count > 2 * len(times)
-        stamps = [round((frame.stamp or 0) * 1e-6) for frame in source]
-    assert stamps == times
-
-
-@pytest.mark.parametrize('back', [0, 200])
-def test_a_frame_that_is_not_later_is_left_out_and_the_others_keep_their_times(tmp_path, back):
-    # 15 Hz, then 30 Hz: by its number, a frame of the second half is up to a second late.
+def varying(path, late=0):
+    """Write a video of 15 Hz, then 30 Hz, one frame at the time before or earlier [ms]."""
     times = [round(k * 1000 / 15) for k in range(15)]
     times += [1000 + round(k * 1000 / 30) for k in range(30)]
-    times[20] = times[19] - back
+    times[20] -= late
     pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(45)]
-    file = write_matroska(tmp_path / 'a.mkv', pictures, times, times[-1] + 33.0)
+    return write_matroska(path / 'a.mkv', pictures, times, times[-1] + 33.0), times
+
+
+@pytest.mark.parametrize('late', [0, 34, 234])
+def test_a_video_whose_rate_varies_has_the_times_of_the_file_where_they_go_on(tmp_path, late):
+    # By its number, a frame of the second half is up to a second late.
+    file, times = varying(tmp_path, late)
     with open_source(str(file)) as source:
+        # Duration times rate.
+        assert source.count > 45
         frames = list(source)
-    assert [frame.number for frame in frames] == [*range(20), *range(21, 45)]
+    kept = [k for k in range(45) if not late or k != 20]
+    assert [frame.number for frame in frames] == kept
     stamps = np.array([frame.stamp for frame in frames]) * 1e-6
-    np.testing.assert_allclose(stamps, np.delete(times, 20), atol=0.6)
-    assert 'not later than that before are not used: 1' in source.notes[0]
+    np.testing.assert_allclose(stamps, np.array(times)[kept], atol=0.6)
+    notes = ''.join(source.notes)
+    assert ('not later than that before are not used: 1' in notes) == bool(late)
 
 
 def test_a_video_whose_rate_varies_may_break_off(tmp_path):
