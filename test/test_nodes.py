@@ -7,10 +7,13 @@ from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.parameters import field_types
 from longreach_machine import MACHINE_GROUP
+from longreach_machine.machine import step_time
 from longreach_machine.runs import compare_runs
+from longreach_machine.teleoperation import OperatorState, Order
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench, setting
@@ -63,6 +66,7 @@ straight: true
 trajectory: [{time: 0.0, angles_deg: [40.0, -30.0]}, {time: 0.4, angles_deg: [55.0, -50.0]}]
 """
 RIGID = {'output': 'next_cycle', 'brake': 'rigid'}
+AXES, RATES = [0.5, -0.8, 0.0, 0.0, 0.6], (0.15, 0.1, -0.2)
 LINEAR = {'matrices': 'as_printed', 'model': 'linear'}
 
 
@@ -142,3 +146,56 @@ def test_nodes_publish_the_librarys_run(
     assert max((differences.pop(name) for name in tips), default=0.0) < 1e-13
     assert set(differences.values()) == {0.0}
     assert np.ptp(recorded.column(column)) >= least
+
+
+@pytest.mark.parametrize(
+    ('machine', 'control', 'more'),
+    [
+        ('excavator', 'joints', ()),
+        ('harvester', 'joints', ('load_controller',)),
+        ('harvester', 'tip', ('load_controller',)),
+    ],
+)
+def test_an_operator_in_lockstep_is_the_librarys_closed_loop(tmp_path, machine, control, more):
+    """By sticks, or velocities of joints, in an order that does not grow old."""
+
+    def of(name):
+        return importlib.import_module(f'longreach_{machine}.{name}')
+
+    spec, period = entry_points(group=MACHINE_GROUP)[machine].load(), 0.01
+    teleoperation, file = of('teleoperation'), tmp_path / 'teleoperation.yaml'
+    installed = spec.default_file().with_name('teleoperation.yaml').read_text()
+    file.write_text(installed.replace('timeout: 0.5', 'timeout: 60.0'))
+    words = setting('operator', teleoperation=file, control=control)
+    words += setting('plant', real_time_factor=0.0, lockstep=True, duration=0.5)
+    with bench(*words, *setting('plant', publish_rate=1.0 / period)) as b:
+        operator = b.add(of('operator_node').OperatorNode)
+        # The sample of time 0 is not answered before a stick has moved; the plant repeats it.
+        plant = b.add(of('plant_node').PlantNode)
+        if machine == 'excavator':
+            publisher = b.publisher(JointState, 'joint_velocity', qos.SET_POINT)
+            publisher.publish(JointState(velocity=RATES))
+        else:
+            b.publisher(Joy, 'joy', qos.SET_POINT).publish(Joy(axes=AXES))
+        b.until(lambda: operator._state.engaged, 'order')
+        b.until(plant.done.done, 'end')
+    options = spec.options()
+    parameters = spec.load(None, options)
+    given = teleoperation.load_teleoperation(file).controlling(control)
+    seat = teleoperation.Teleoperation(
+        given, parameters, *(getattr(of('control'), n)() for n in more)
+    )
+    # A message of sticks has numbers of four bytes.
+    sticks = np.array(AXES, dtype=np.float32).tolist()
+    by_rates = machine == 'excavator'
+    order = Order(rates=RATES) if by_rates else seat.order_of_sticks(sticks)
+    levers = seat.take(OperatorState(), order, 0.0)
+    simulated, _, _ = spec.cosimulation(parameters, spec.rest(parameters), options)
+    state, parts = simulated.initial_state(), len(teleoperation.Measurement._fields) - 1
+    for k in range(50):
+        y = (state.y[3 * i : 3 * i + 3] for i in range(parts))
+        measured = teleoperation.Measurement(k * 10_000_000 * 1e-9, *y)
+        levers, command = seat.cycle(levers, measured, 0.0)
+        state = simulated.advance(state, command, step_time(k, period), period)
+    np.testing.assert_array_equal(plant.state.y, state.y)
+    assert np.abs(state.y[:3] - simulated.initial_state().y[:3]).min() > 1e-3

@@ -9,16 +9,9 @@ from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Header
 
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.operator_node import OperatorNode
 from longreach_excavator.parameters import default_file
-from longreach_excavator.plant_node import PlantNode
-from longreach_excavator.scenario import resting_scenario
 from longreach_excavator.state import CLOSED
-from longreach_excavator.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_machine.machine import step_time
-from longreach_machine.teleoperation import OperatorState, Order
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import bench, setting
@@ -114,29 +107,3 @@ def test_orders_that_cannot_be_are_ignored_and_said(capfd, order, text):
         (node.on_joy if isinstance(order, Joy) else node._on_joint_velocity)(order)
         assert not node._state.engaged
     assert text in ''.join(capfd.readouterr())
-
-
-def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(tmp_path, standard):
-    file = ending(tmp_path, 60.0)
-    words = setting('plant', real_time_factor=0.0, lockstep=True, duration=0.5)
-    words += setting('plant', publish_rate=1.0 / PERIOD)
-    rates = (0.15, 0.1, -0.2)
-    with bench(*words, *setting('operator', teleoperation=file)) as b:
-        operator = b.add(OperatorNode)
-        # Before the order, which would grow old while a plant compiles its kernels. The sample of
-        # time 0 is not answered before somebody has asked for motion; the plant repeats it.
-        plant = b.add(PlantNode)
-        publisher = b.publisher(JointState, 'joint_velocity', qos.SET_POINT)
-        publisher.publish(JointState(velocity=rates))
-        b.until(lambda: operator._state.engaged, 'order')
-        b.until(plant.done.done, 'end')
-    machine = Excavator(standard, resting_scenario(standard))
-    state, station = machine.initial_state(), Teleoperation(load_teleoperation(file), standard)
-    at_levers = station.take(OperatorState(), Order(rates=rates), 0.0)
-    for k in range(50):
-        y = state.y
-        sample = Measurement(k * SAMPLE * 1e-9, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
-        at_levers, command = station.cycle(at_levers, sample, 0.0)
-        state = machine.advance(state, command, step_time(k, PERIOD), PERIOD)
-    np.testing.assert_array_equal(plant.state.y, state.y)
-    assert np.abs(state.y[RATE:HEAD]).min() > 0.05
