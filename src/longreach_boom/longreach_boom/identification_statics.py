@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.measured_runs import EVENTS, payload_of
+from longreach_boom.measured_runs import EVENTS, payload_of, resting
 from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
-from longreach_boom.statics import Equilibrium, equilibrium, potential_forces, tangent_stiffness
+from longreach_boom.statics import Equilibrium, potential_forces, tangent_stiffness
 from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import STUCK
@@ -231,7 +231,7 @@ class StaticBoomModel:
         stresses = np.empty_like(forces)
         for k, pose in enumerate(self._poses):
             if k not in self._starts:
-                self._starts[k] = _start(self._machine, pose.setting)
+                self._starts[k] = _start(self._machine, pose)
             # A load at a tip stays there.
             loads = tuple(
                 load._replace(
@@ -255,8 +255,9 @@ class _Start(NamedTuple):
     inverse: np.ndarray  # of the tangent stiffness of deflections and truck
 
 
-def _start(boom: BoomParameters, setting: Setting) -> _Start:
+def _start(boom: BoomParameters, pose: StaticPose) -> _Start:
     """Return where the search for the equilibrium of a measured pose begins."""
+    setting: Setting = pose.setting
     measured, limits = np.array(setting.positions), boom.joint_limits()
     if setting.inclined:
         angles = np.diff(measured, prepend=0.0)
@@ -267,7 +268,7 @@ def _start(boom: BoomParameters, setting: Setting) -> _Start:
                 for cylinder, s in zip(boom.cylinders, measured, strict=True)
             ]
         )
-    rest = equilibrium(boom, np.clip(angles, *limits.T), setting.loads)
+    rest = resting(boom, pose.recording, np.clip(angles, *limits.T), setting.loads)
     K = tangent_stiffness(rest.coordinates, constants_of(boom, setting.loads))
     return _Start(rest.coordinates, np.linalg.inv(K[boom.size :, boom.size :]))
 
@@ -313,10 +314,12 @@ def _settled(
             return Equilibrium(q[:n], forces, none, none, np.full(2, np.nan), q[n:])
         if not np.isfinite(q).all():
             break
-    what, unit = ('inclinations', 'rad') if setting.inclined else ('pistons', 'm')
+    far = int(beyond.argmax())
+    what, unit = ('inclination_root', 'rad') if setting.inclined else ('piston', 'm')
     raise LongreachError(
-        f'no equilibrium within the strokes has the measured {what}'
-        f' {measured.round(4).tolist()} {unit}'
+        f'no equilibrium within the strokes has {what}_{far + 1} = {setting.positions[far]:.4g}'
+        f' {unit}: it is {beyond[far]:.2g} rad of its joint beyond; is its unit, sign or zero, or'
+        ' the machine file, wrong?'
     )
 
 

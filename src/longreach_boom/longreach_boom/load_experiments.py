@@ -17,12 +17,11 @@ import numpy as np
 from longreach_boom.identification_statics import PAYLOAD
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
-from longreach_boom.measured_runs import EVENTS, RunTruth, payload_of, truth_of
+from longreach_boom.measured_runs import EVENTS, RunTruth, payload_of, resting, truth_of
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import (
     Identifiable,
@@ -95,7 +94,7 @@ def _angles(
             f' and inclination_tip_i, before the event at {start:g} s: the pose is unknown'
         )
     # A beam on a support also turns at its root, by an angle that depends little on the pose.
-    still = equilibrium(boom, angles, tuple(load.on(boom) for load in loads))
+    still = resting(boom, recording.name, angles, tuple(load.on(boom) for load in loads))
     q = still.q[None]
 
     def turned(i: int, x: float) -> float:
@@ -140,34 +139,33 @@ class LoadExperiments(Identifiable):
         Needed are ``events``, pistons or inclinations, and the payload of :func:`payload_of`.
         """
         name = recording.name
-        # Loads of the time before are in latched messages.
         begin = min(signal.times[0] for signal in recording.signals.values())
-        events = sorted(
-            (time, what) for time, what in recording.events if what in EVENTS and time >= begin
-        )
-        if not events:
+        last = max(signal.times[-1] for signal in recording.signals.values())
+        every = sorted((time, what) for time, what in recording.events if what in EVENTS)
+        # Loads of the time before are in latched messages.
+        events = [(time, what) for time, what in every if time >= begin]
+        if not events or not events[0][0] + 10.0 * SAMPLE_TIME <= last:
+            shown = ', '.join(f'{what} at {time:g} s' for time, what in every)
             raise InputError(
-                f'{name} has no event {" or ".join(EVENTS)}; say when the load was released,'
-                f' --event {name}=TIME'
+                f'{name} has {shown or "no event release or attach"}, allowed: an event from'
+                f' {begin:.6g} s to {last - 10.0 * SAMPLE_TIME:.6g} s, within the recording; say'
+                f' when the load was released, --event {name}=TIME'
             )
-        mass = recording.conditions.get('payload', 0.0)
-        payload = payload_of(machine, recording) if mass > 0.0 else None
+        payload = payload_of(machine, recording)
         if payload is None:
             raise InputError(
-                f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass, --payload'
+                f'{name}: payload = 0 kg, allowed: above 0 kg; give the mass, --payload'
                 f' {name}=MASS'
             )
         start = events[0][0]
-        end = min(max(s.times[-1] for s in recording.signals.values()), start + _LONGEST)
-        if end - start < 10.0 * SAMPLE_TIME:
-            raise InputError(
-                f'{name} ends {end - start:.3g} s after the first event, at {start:g} s'
-            )
+        end = min(last, start + _LONGEST)
         loads = (payload,) if events[0][1] == 'release' else ()
         later = [(round((time - start) / STEP) * STEP, what) for time, what in events]
+        angles = _angles(machine, recording, start, loads)
+        resting(machine, name, angles, tuple(load.on(machine) for load in loads))
         scenario = Scenario(
             duration=math.ceil((end - start) / SAMPLE_TIME + 1.0) * SAMPLE_TIME,
-            pose_deg=tuple(np.degrees(_angles(machine, recording, start, loads)).tolist()),
+            pose_deg=tuple(np.degrees(angles).tolist()),
             loads=loads,
             release=tuple(time for time, what in later if what == 'release'),
             attach=tuple(

@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_boom.kinematics import point_motion, truck_frame
+from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import SensorParameters
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts, truck_of
+from longreach_boom.statics import Equilibrium, equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import Recording, Signal
 from longreach_machine.sensors import SensorGroup
@@ -123,6 +125,11 @@ def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None
     if number not in range(1, boom.size + 1):
         raise InputError(f'{recording.name}: payload_beam = {number:g}, allowed: 1 to {boom.size}')
     mass, beam = given.get('payload', 0.0), boom.beams[int(number) - 1]
+    if not mass >= 0.0:
+        raise InputError(
+            f'{recording.name}: payload = {mass:g} kg, allowed: 0 kg or more; give the mass,'
+            f' --payload {recording.name}=MASS'
+        )
     if mass == 0.0:
         return None
     position = given.get('payload_position')
@@ -130,6 +137,19 @@ def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None
     if position is not None and beam.length <= position <= _TIP * beam.length:
         position = None
     return HangingLoad(mass=mass, beam=beam.name, position=position)
+
+
+def resting(
+    boom: BoomParameters, name: str, angles: np.ndarray, loads: tuple[Load, ...]
+) -> Equilibrium:
+    """Return the equilibrium that a recording shows; InputError for beams that are too weak."""
+    try:
+        return equilibrium(boom, angles, loads)
+    except LongreachError as error:
+        raise InputError(
+            f'{name}: payload = {sum(load.mass for load in loads):g} kg: {error}; is the mass'
+            f' right, --payload {name}=MASS?'
+        ) from error
 
 
 def readings(

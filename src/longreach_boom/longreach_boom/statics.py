@@ -108,8 +108,8 @@ def equilibrium(
                 "second_moment, the truck's stiffnesses,",
             )
         raise LongreachError(
-            f'no static equilibrium found at the angles {np.degrees(angles).tolist()} deg:'
-            f' {weak} are too weak for this weight; raise {raised} or lower mass and load'
+            'no static equilibrium found at the angles'
+            f' {np.degrees(angles).round(3).tolist()} deg: {weak} are too weak for this weight; raise {raised} or lower mass and load'
         )
     g = potential_forces(q, constants)
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
