@@ -79,10 +79,11 @@ LINEAR = {'matrices': 'as_printed', 'model': 'linear'}
         ('crane', CRANE, 12.0, True, {}, '', 'emergency', 1.0),
         ('excavator', LOOSE, 0.6, False, {'sample_time': 0.01}, '', 'soil_force', 1e3),
         ('excavator', TERRAIN, 1.0, False, {'sample_time': 0.02}, '', 'bucket_mass', 100.0),
-        ('harvester', 'tip', 3.0, True, {}, '', 'q_stick', 0.05),
+        ('harvester', 'tip', 3.0, True, {'sensors': 'typical'}, '', 'q_stick', 0.05),
         ('links', SWING, 0.4, True, {}, '', 'motor_1', 0.2),
         ('links', SWING, 0.4, False, {}, '', 'motor_1', 0.2),
         ('harvester', 'sine', 3.0, True, {}, '', 'q_stick', 0.05),
+        ('harvester', 'tip', 3.0, True, {}, '', 'q_stick', 0.05),
         ('crane', CRANE, 12.0, True, RIGID, '', 'emergency', 1.0),
         ('crane', CRANE, 12.0, True, LINEAR, '', 'emergency', 1.0),
         ('crane', CRANE, 8.0, True, {}, OTHER, 'car_position', 1.0),
@@ -119,6 +120,8 @@ def test_nodes_publish_the_librarys_run(
             words += setting('plant', publish_rate=1.0 / value)
         else:
             words += setting('plant' if name in plant_knows else 'controller', **{name: value})
+    if 'sensors' in options:
+        words += setting('controller', sensors=True)
     with bench(*words) as b:
         nodes = [b.add(kind) for kind in kinds]
         # Kept by their publishers from the first one on.

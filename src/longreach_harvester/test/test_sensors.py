@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 from harvesters import IDEAL, STANDARD, run_of, shipped
-from sensor_msgs.msg import JointState
 
-from longreach_harvester.controller_node import ControllerNode
-from longreach_harvester.machine import Harvester
-from longreach_harvester.plant_node import PlantNode
-from longreach_harvester.sensors import MEASURED, SensorParameters, Sensors, load_sensors
-from longreach_harvester.spec import HARVESTER
-from longreach_machine.machine import BY_SCENARIO
+from longreach_harvester.sensors import SensorParameters, Sensors, load_sensors
 from longreach_machine.sensors import TemperatureProfile
-from longreach_node.testing import bench, setting
 
 ANGLES = ('q_swing', 'q_boom', 'q_stick')
 TIP = shipped('tip')
@@ -57,23 +50,3 @@ def test_ideal_sensors_change_nothing_typical_ones_something():
     off = np.abs(plain - typical).max(axis=0)
     assert (off[1:] > 1e-4).all(), 'the swing does not move yet'
     assert (off < 2e-2).all()
-
-
-def test_in_lockstep_plant_and_controller_are_the_librarys_closed_loop():
-    file = HARVESTER.find_scenario('tip')
-    given = setting('plant', 'controller', scenario=file, lockstep=True)
-    given += setting('controller', sensors=True)
-    given += setting('plant', sensors='typical', real_time_factor=0.0, duration=2.0)
-    with bench(*given) as b:
-        shown = b.listen(JointState, 'sensors/joints')
-        b.add(ControllerNode)
-        plant = b.add(PlantNode)
-        b.until(plant.done.done, 'end')
-        b.until(lambda: len(shown) == 201, 'all readings')
-    machine = Harvester(STANDARD, TIP, sensors=load_sensors('typical'))
-    expected = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 2.0)
-    np.testing.assert_array_equal(plant.state.y, expected.y)
-    assert shown[0].name == list(MEASURED)
-    assert shown[0].velocity.tolist() == []
-    true = Harvester(STANDARD, TIP).initial_state().y[:3]
-    assert 0.0 < np.abs(np.array(shown[0].position[:3]) - true).max() < 0.01
