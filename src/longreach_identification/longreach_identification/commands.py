@@ -39,7 +39,6 @@ _READ: dict[str, dict[str, Any]] = {
     'NAMES': {'type': names},
     'DEGREES': {'type': numbers, **_AGAIN},
     'KG': {'type': numbers, 'default': (5.0, 90.0)},
-    'MACHINE': {'default': 'boom'},
     'NAMESPACE': {},
 }
 _OPTIONS = {
@@ -75,7 +74,6 @@ _OPTIONS = {
     'NAMESPACE': {'--namespace': 'namespace of the machine in bags (default: any)'},
 }
 _OF_PLAN = {
-    'MACHINE': {'--machine': '(default: boom)'},
     'START.yaml': {'--file': 'file of the machine'},
     'DEGREES': {
         '--pose': 'joint angles of a possible pose; may be repeated (default: the poses of the'
@@ -137,9 +135,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--count', type=count(100), default=3, help='number of experiments (default: 3)'
     )
     plan.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
-    plan.add_argument('--processes', type=count(1000), help='parallel simulations')
+    add_workers(plan)
     add_format(plan)
-    plan.set_defaults(run=_run_plan)
+    plan.set_defaults(run=_run_plan, machine='boom')
     add_demo(commands, _DEMO, _run_demo)
 
 
@@ -286,11 +284,9 @@ def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> di
 
 
 def _page_of(arguments: argparse.Namespace) -> tuple[Identifiable, Any]:
-    """Return what a machine offers, and its parameters at the start; InputError: not known."""
-    points = {point.name: point for point in entry_points(group=_PAGES)}
-    if arguments.machine not in points:
-        raise InputError(f'machine {arguments.machine!r}, allowed: {", ".join(sorted(points))}')
-    page = points[arguments.machine].load()
+    """Return what a machine offers, and its parameters at the start."""
+    (point, *_) = entry_points(group=_PAGES, name=arguments.machine)
+    page = point.load()
     return page, page.load(None if arguments.file is None else str(arguments.file))
 
 
@@ -352,6 +348,7 @@ def _run_plan(arguments: argparse.Namespace) -> None:
         at_rest=at_rest,
         repeats=arguments.repeats,
         processes=arguments.processes,
+        cluster=arguments.cluster,
     )
     files = []
     for number, choice in enumerate(found.choices if arguments.out is not None else (), 1):

@@ -16,6 +16,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_symbolic.links import BASES, Model, load_links, load_state, model_of, symbolic_model
+from longreach_tools.arguments import add_common
 from longreach_tools.options import add_file, add_results
 from longreach_tools.output import (
     add_format,
@@ -32,6 +33,7 @@ SUMMARY = 'equations of motion of flexible links as formulas and code (Yu and Ch
 
 FORMS = ('reduced', 'trace')
 FORMATS = ('latex', 'markdown', 'python', 'numba', 'c', 'casadi', 'json', 'fmu')
+_LINKS = 'links (default: the two of the paper; of generate none, see --links)'
 # Written out, longer texts are of no use: 10 MB and more.
 _MOST_OPERATIONS = 300_000
 
@@ -43,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     generate.add_argument(
         '--links', metavar='N', type=int, help='number of links; without --file all symbols'
     )
-    add_file(generate, 'LINKS.yaml', 'links; their numbers go into the code, see --symbols')
+    add_file(generate, 'LINKS.yaml', _LINKS)
     generate.add_argument(
         '--symbols',
         choices=('file', 'all', 'none'),
@@ -51,15 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ' (default: file; all for fmu, where symbols are its parameters)',
     )
     generate.add_argument(
-        '--modes', metavar='S', type=int, help='functions of each link without --file (default: 2)'
-    )
-    generate.add_argument(
         '--basis', choices=BASES, help='functions of the deflection without --file (default: sine)'
-    )
-    generate.add_argument(
-        '--gravity-on-deflection',
-        action='store_true',
-        help='without --file: a deflected link weighs where it is',
     )
     _add_form(generate)
     generate.add_argument(
@@ -80,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     generate.set_defaults(run=_generate)
 
     evaluate = commands.add_parser('evaluate', help='terms of the equations of motion at a state')
-    add_file(evaluate, 'LINKS.yaml', 'links (default: the two of the paper)')
+    add_file(evaluate, 'LINKS.yaml', _LINKS)
     evaluate.add_argument(
         '--state',
         metavar='STATE.json',
@@ -96,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'experiment', help="the paper's experiment: two links vibrate, or draw a circle"
     )
     experiment.add_argument('--case', choices=('free', 'circle'), required=True)
-    add_file(experiment, 'LINKS.yaml', "two links (default: the paper's)")
+    add_file(experiment, 'LINKS.yaml', _LINKS)
     experiment.add_argument(
         '--basis', choices=BASES, help='functions of the deflection (default: as in the file)'
     )
@@ -128,15 +122,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     """Add ``--form`` and ``--as-printed``."""
-    parser.add_argument(
+    add_common(
+        parser,
         '--form',
+        'reduced',
         choices=FORMS,
-        default='reduced',
         help='reduced: closed form in relative angles; trace: the matrices of the paper'
         ' (default: reduced)',
     )
-    parser.add_argument(
+    add_common(
+        parser,
         '--as-printed',
+        False,
         action='store_true',
         help="the paper's trace form with its Coriolis terms and M_ff, which are wrong",
     )
@@ -149,17 +146,9 @@ def _model(options: argparse.Namespace) -> Model:
             raise InputError('neither --links nor --file is given; give one of them')
         if options.symbols in ('file', 'none'):
             raise InputError(f'--symbols {options.symbols} needs a --file')
-        return symbolic_model(
-            options.links,
-            2 if options.modes is None else options.modes,
-            options.basis or 'sine',
-            options.gravity_on_deflection,
-        )
-    for name in ('modes', 'basis', 'gravity_on_deflection'):
-        if getattr(options, name) not in (None, False):
-            raise InputError(
-                f'--{name.replace("_", "-")} goes without --file; put {name} into {options.file}'
-            )
+        return symbolic_model(options.links, basis=options.basis or 'sine')
+    if options.basis is not None:
+        raise InputError(f'--basis goes without --file; put basis into {options.file}')
     links = load_links(options.file)
     if options.links is not None and options.links != len(links.links):
         raise InputError(

@@ -83,7 +83,7 @@ def test_generate_prints(capsys, tmp_path):
     words = ('generate', '--file', written(tmp_path)[0], '--links', 2, '--format', 'json')
     found = symbolic(capsys, *words, '--cse', 'off').json
     assert (found['parameters'], found['definitions']) == ([], [])
-    symbolic(capsys, *words, '--modes', 2).refused('--modes goes without --file; put modes into')
+    symbolic(capsys, *words, '--basis', 'sine').refused('--basis goes without --file; put basis')
 
 
 def test_generate_with_some_symbols(capsys, tmp_path):

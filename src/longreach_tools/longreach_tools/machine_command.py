@@ -91,7 +91,7 @@ def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
         _add_sweep(spec, commands)
     if type(spec).smooth is not MachineSpec.smooth:
         _add_linearize(spec, commands)
-    if type(spec).cosimulation is not MachineSpec.cosimulation:
+    if spec.valves:
         _add_fmu(spec, commands)
     _add_compare(spec, commands)
     if type(spec).describe is not MachineSpec.describe:
@@ -313,7 +313,7 @@ def add_scenario(spec: Spec, parser: argparse.ArgumentParser, flag: str = '--sce
     """Add the scenario, if the machine has several."""
     if not spec.scenario:
         return
-    add = functools.partial(add_common, parser)
+    add: Callable[..., Any] = functools.partial(add_common, parser)
     if flag == 'scenario':
         add = functools.partial(parser.add_argument, nargs='?')
     text = f'a file or a name (default: {spec.scenario})'
