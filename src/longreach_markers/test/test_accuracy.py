@@ -6,7 +6,6 @@ with radii of 10 to 30 px, tilt to 60 deg, blur 0.7 to 1.0 px, noise 2 to 4 grey
 of up to 10 %, each kind with its own disturbance on top.
 """
 
-import functools
 import math
 
 import numpy as np
@@ -20,32 +19,35 @@ from longreach_markers.marker.detection import TRACKED, UNCERTAIN, detect
 
 COUNT = 60
 MANY = 2000
-# Largest error [px], and the documented share of windows that are flagged: of 200 windows in the
-# table of docs/vision.md, or of 60 windows with the seed 77 (marker/limits.py).
+# Largest error [px]; the documented share of windows that are flagged, of 200 windows in the table
+# of docs/vision.md, or of 60 windows with the seed 77 (marker/limits.py); and the factor by which
+# the mean squared error and the stated variance may differ.
 GOALS = {
-    'base': (0.012, 0.0),
-    'shading': (0.02, 0.0),
-    'noise': (0.02, 0.0),
-    'motion_3': (0.02, 0.0),
-    'motion_6': (0.06, 0.03),
-    'bar': (0.05, 0.04),
-    'hidden': (0.2, 0.15),
-    'glare_third': (0.04, 0.9),
-    'neighbours': (0.02, 0.0),
-    'highlight': (0.04, 0.28),
-    'light_spot': (0.04, 0.03),
-    'shadow': (0.03, 0.01),
-    'shadow_rim': (0.03, 0.07),
-    'dappled': (0.05, 0.55),
-    'smoothed': (0.02, 0.0),
-    'median': (0.025, 0.05),
-    'normal_2': (0.012, 0.0),
-    'normal_4': (0.012, 0.0),
-    'bowed': (0.03, 0.32),
-    'jpeg_85': (0.015, 0.1),
+    'base': (0.012, 0.0, 2.0),
+    'shading': (0.02, 0.0, 2.0),
+    'noise': (0.02, 0.0, 2.0),
+    'motion_3': (0.02, 0.0, math.inf),
+    'motion_6': (0.06, 0.03, math.inf),
+    'bar': (0.05, 0.04, math.inf),
+    'hidden': (0.2, 0.15, math.inf),
+    'glare_third': (0.04, 0.9, math.inf),
+    'neighbours': (0.02, 0.0, 2.0),
+    'highlight': (0.04, 0.28, 2.0),
+    # Where light bends within a sector variances are too small; without the light's own levels and
+    # slopes they would be six times too small.
+    'light_spot': (0.04, 0.03, 3.0),
+    'shadow': (0.03, 0.01, 2.0),
+    'shadow_rim': (0.03, 0.07, math.inf),
+    'dappled': (0.05, 0.55, math.inf),
+    'smoothed': (0.02, 0.0, 2.0),
+    'median': (0.025, 0.05, 2.0),
+    'normal_2': (0.012, 0.0, 2.0),
+    'normal_4': (0.012, 0.0, 2.0),
+    # Without any bends the variance would be 300 times too small; without those that are not
+    # significant, 1.3 to 3.3 times.
+    'bowed': (0.03, 0.32, 2.0),
+    'jpeg_85': (0.015, 0.1, 2.0),
 }
-# Noise that is correlated, and markers that are not parallel to the plane or not flat.
-BEYOND_THE_MODEL = ['smoothed', 'median', 'normal_2', 'normal_4', 'bowed', 'jpeg_85']
 # A rate of which 200 windows show nothing, and how likely chance exceeds the bounds.
 NONE_SEEN, BY_CHANCE = 1e-3, 1e-3
 
@@ -65,38 +67,24 @@ def tracked_alone(image, at, radius, camera, normal):
     return found.status, found.center, found.covariance
 
 
-@functools.cache
-def report(kind):
-    return evaluate(tracked, scenes(kind, COUNT, seed=11))
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('kind', GOALS)
-def test_centre_is_as_exact_as_promised(kind):
-    reached = report(kind)
-    largest, flagged = GOALS[kind]
+def test_centre_is_as_exact_and_its_covariance_as_honest_as_promised(kind):
+    reached = evaluate(tracked, scenes(kind, COUNT, seed=11))
+    largest, flagged, honest = GOALS[kind]
     assert not reached.wrong, reached
     # Not more often than documented, but for what chance allows.
     most = binom.ppf(1.0 - BY_CHANCE, COUNT, max(flagged, NONE_SEEN))
     assert round(COUNT * reached.flagged) <= most, reached
     # Nothing to compare where all is flagged.
     assert reached.flagged == 1.0 or reached.rms <= largest, reached
+    assert 1.0 / honest <= reached.normalised <= honest, reached
 
 
 @pytest.mark.slow
 def test_centre_is_near_the_best_that_is_possible():
     reached = evaluate(tracked, scenes('base', COUNT, seed=11), bounds=COUNT)
     assert reached.ratio <= 1.5, reached
-
-
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize(
-    'kind', ['base', 'shading', 'noise', 'neighbours', 'highlight', 'shadow', *BEYOND_THE_MODEL]
-)
-def test_stated_covariance_is_honest(kind):
-    # Without any bends that of bowed paper would be 300 times too small; without those that are
-    # not significant, 1.3 to 3.3 times.
-    assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
 
 
 @pytest.mark.slow
@@ -113,7 +101,8 @@ def test_covariance_knows_of_bends_of_any_size(sag):
     assert 0.5 <= reached.normalised <= 2.0, reached
 
 
-@pytest.mark.parametrize('kind', [kind for kind in BEYOND_THE_MODEL if kind != 'bowed'])
+# Noise that is correlated, and markers that are not parallel to the plane.
+@pytest.mark.parametrize('kind', ['smoothed', 'median', 'normal_2', 'normal_4', 'jpeg_85'])
 def test_few_windows_show_an_honest_covariance(kind):
     # As above, with the scatter of 12 windows.
     reached = evaluate(tracked, scenes(kind, 12, seed=12))
@@ -190,15 +179,8 @@ def test_a_spot_of_light_in_a_disc_is_no_inner_edge():
 
 
 @pytest.mark.slow
-def test_covariance_knows_of_uneven_light():
-    # Where light bends within a sector it is too small by some; without the light's own levels
-    # and slopes it would be six times too small.
-    assert 0.3 <= report('light_spot').normalised <= 3.0, report('light_spot')
-
-
-@pytest.mark.slow
 def test_glare_over_more_than_a_third_is_flagged():
-    reached = report('glare_more')
+    reached = evaluate(tracked, scenes('glare_more', COUNT, seed=11))
     assert reached.flagged == 1.0, reached
 
 
