@@ -190,18 +190,6 @@ def test_weight_and_stiffness_are_the_potentials_derivatives(rotation, random_bo
         assert np.array_equal(K, K.T)
 
 
-def test_stiff_boom_is_a_rigid_pendulum(resized):
-    # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
-    boom = resized(1)
-    L, root, tip = 9.6, 280.0, 190.0
-    inertia = L**3 * (root / 3.0 + (tip - root) / 4.0)
-    moment = L**2 * (root / 2.0 + (tip - root) / 3.0)
-    q = np.array([0.7, 0.0, 0.0])
-    M, f = mass_and_bias(boom, q, np.zeros(3), (Load(90.0, 0, L),))
-    assert M[0, 0] == pytest.approx(inertia + 90.0 * L**2, rel=1e-12)
-    assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
-
-
 def uniform(resized, support, **ritz):
     boom = resized(1, **ritz)
     beam = boom.beams[0].replace(

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from std_msgs.msg import Header
-from visualization_msgs.msg import Marker as Drawn
 
 from longreach_boom.description import half_height
 from longreach_boom.kinematics import point_motion
@@ -111,28 +110,17 @@ def test_markers_move_with_their_beams(boom, rotation):
 
 
 def test_shape_is_both_sides_of_each_beam():
-    header = Header(frame_id='boom_base')
     line = np.array([[0.0, 1.0], [2.0, 3.0]])
     up = np.array([0.0, 0.25])
-    edges = np.stack([line - up, line + up])
-    shapes = [BeamShape(f'beam_{i + 1}', line + i, edges + i, 0.5, np.zeros(2)) for i in range(2)]
-    colours = [np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])] * 2
-    first, second = shape_to_message(shapes, colours, header).markers
-    assert first.header == header
-    assert first.type == Drawn.TRIANGLE_LIST
-    assert first.pose.orientation.w == 1.0
-    assert first.scale.x == first.scale.y == first.scale.z == 1.0
-    assert (first.ns, first.id) != (second.ns, second.id)
+    shape = BeamShape('beam_1', line, np.stack([line - up, line + up]), 0.5, np.zeros(2))
+    colours = [np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])]
+    (drawn,) = shape_to_message([shape], colours, Header(frame_id='boom_base')).markers
     # Two triangles on each side of the beam, which cover 2 m by 0.5 m.
-    corners = np.array([[p.x, p.y, p.z] for p in first.points]).reshape(4, 3, 3)
+    corners = np.array([[p.x, p.y, p.z] for p in drawn.points]).reshape(4, 3, 3)
     assert (corners[:2, :, 1] < -0.5).all()
     assert (corners[2:, :, 1] > 0.5).all()
     edges = corners[:, 1:] - corners[:, :1]
     assert np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1) / 2.0 == pytest.approx(0.5)
-    assert {tuple(p) for p in corners[:2, :, ::2].reshape(-1, 2).tolist()} == {
-        (0.0, 0.75), (2.0, 2.75), (0.0, 1.25), (2.0, 3.25),
-    }  # fmt: skip
     # Each corner has the colour of its place along the beam.
-    assert len(first.colors) == len(first.points)
-    for point, colour in zip(first.points, first.colors, strict=True):
+    for point, colour in zip(drawn.points, drawn.colors, strict=True):
         assert (colour.r, colour.a) == ((0.1 if point.x < 1.0 else 0.4), 1.0)
