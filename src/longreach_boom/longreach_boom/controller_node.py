@@ -9,19 +9,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from longreach_msgs.msg import HydraulicState, ValveCommand
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
+from longreach_msgs.msg import ValveCommand
 
 from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.machine import SAMPLE_TIME
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.hydraulic_messages import finite_values
 from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -78,28 +74,12 @@ class ControllerNodeParameters(SampleParameters):
 class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     """Joint position control of the boom."""
 
-    spec, joint_suffix = BOOM, '_joint'
+    spec, joint_suffix, measurement = BOOM, '_joint', Measurement
     settings_type: ClassVar[type[SampleParameters]] = ControllerNodeParameters
 
     def make_follower(
         self, machine: BoomParameters, scenario: Scenario | None, settings: Any
     ) -> BoomFollower:
         """Return the controller, with gains of the settings in place of the file's."""
-        self._boom = machine.replace(controller=machine.controller.replace(**settings.gains()))
-        return BoomFollower(self._boom, scenario, 1.0 / settings.sample_rate)
-
-    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
-        """Return the measurements for a cycle; InputError for what is missing or not finite."""
-        cylinders = [cylinder.name for cylinder in self._boom.cylinders]
-        beams = [f'{beam.name}_joint' for beam in self._boom.beams]
-        return Measurement(
-            finite_values('joint_states', joints.name, joints.position, beams),
-            finite_values('joint_states', joints.name, joints.position, cylinders),
-            finite_values('hydraulics', hydraulics.name, hydraulics.head_pressure, cylinders),
-            finite_values('hydraulics', hydraulics.name, hydraulics.rod_pressure, cylinders),
-        )
-
-    def message_of(self, command: BoomCommand, header: Header) -> ValveCommand:
-        """Return a command as a message."""
-        names = [cylinder.name for cylinder in self._boom.cylinders]
-        return ValveCommand(header=header, name=names, spool=command.spools)
+        boom = machine.replace(controller=machine.controller.replace(**settings.gains()))
+        return BoomFollower(boom, scenario, 1.0 / settings.sample_rate)

@@ -5,27 +5,26 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3
-from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
+from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState
 from longreach_msgs.srv import AttachLoad
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import MarkerArray
 
-from longreach_boom.machine import STEP, Boom, longest_step
+from longreach_boom.machine import STEP, Boom
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, flows_of
+from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of
 from longreach_boom.strain import strains
 from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
+from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.markers import WHITE, triangles_marker
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import DrawnParameters
@@ -78,21 +77,12 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     machine: Boom
     _sensors: SensorTopics | None = None
 
-    def make_machine(self, scenario: Scenario, settings: PlantParameters) -> tuple[Boom, Any]:
-        """Return the boom, and the command that closes its valves."""
-        boom = self.described
-        step = settings.step or longest_step(boom, scenario, 1.0 / settings.publish_rate)
-        warm_up()
-        machine = Boom(boom, scenario, step)
-        self._constants, self._friction = machine.constants(()), scenario.friction
-        return machine, closed_valves(boom.size)
-
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publishers of strains, markers and sensors."""
         super().add_topics(settings)
-        boom = self.described
+        warm_up()
+        boom, self._friction = self.described, self.machine.scenario.friction
         self._beams = [beam.name for beam in boom.beams]
-        self._cylinders = [cylinder.name for cylinder in boom.cylinders]
         self._strain = self.add_output(StrainState, 'strain', settings)
         self._markers = self.add_output(MarkerPositions, 'marker_truth', settings)
         if settings.watcher:
@@ -109,23 +99,12 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         if self._sensors is not None:
             self._sensors.set_noise(settings.sensor_noise)
 
-    def command_of(self, message: ValveCommand) -> BoomCommand:
-        """Return the command of a message."""
-        return BoomCommand(spools_from_message(message, self._cylinders, 'valve_command'))
-
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
         parts = StateParts.of(self.state.y, self.described)
-        head, rod = flows_of(parts, self._constants)
-        return hydraulic_state(
-            self._cylinders,
-            parts.head_pressures,
-            parts.rod_pressures,
-            header,
-            head.tolist(),
-            rod.tolist(),
-            parts.spools.tolist(),
-        )
+        flows = flows_of(parts, self.machine.constants(()))
+        pressures = parts.head_pressures, parts.rod_pressures
+        return hydraulic_state(self.actuators, *pressures, header, *flows, parts.spools)
 
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers and sensors."""

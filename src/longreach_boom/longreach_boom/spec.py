@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import following, simulate
 from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.parameters import Parameters, quantity
-from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
+from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import check_instant
 from longreach_machine.runs import Run
 from longreach_machine.scenarios import first_pose, spools_at
@@ -79,6 +79,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         'highest_pressure': 'Pa',
         'largest_joint_error': 'rad',
     }
+    measures = ('phi_i', 'piston_i', 'p_head_i', 'p_rod_i')
     swept = 'oil.bulk_modulus'
     demo = ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0')
     demo_next = (
@@ -102,6 +103,15 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         """Return the scenario of a boom that stands in its first pose, valves closed."""
         return Scenario(duration=1.0, pose=first_pose(parameters, 'boom'))
 
+    def machine(self, parameters: BoomParameters, scenario: Scenario, options: Any) -> Boom:
+        """Return the boom with a step that suits it."""
+        step = options.step or longest_step(parameters, scenario, options.sample_time)
+        return Boom(parameters, scenario, step)
+
+    def command(self, spools: Sequence[float]) -> BoomCommand:
+        """Return the command of spool positions."""
+        return BoomCommand(tuple(spools))
+
     def simulate(
         self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions
     ) -> BoomRun:
@@ -122,7 +132,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         from longreach_boom.linear import smooth_model
 
         check_instant(time, scenario.duration, options.sample_time)
-        machine, _, _ = self.cosimulation(parameters, scenario, options)
+        machine = self.machine(parameters, scenario, options)
         state = machine.initial_state()
         spools = spools_at(scenario.valve_commands, time, parameters.size)
         if not time:
@@ -140,14 +150,6 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
             state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
         spools = answer.spools if answer else spools
         return smooth_model(parameters, state, scenario.friction, free, spools)
-
-    def cosimulation(
-        self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions
-    ) -> tuple[Boom, list[Signal], Callable[[Sequence[float]], BoomCommand]]:
-        """Return the boom with its spools as inputs."""
-        step = options.step or longest_step(parameters, scenario, options.sample_time)
-        inputs = [Signal(f'spool_{cylinder.name}', '1') for cylinder in parameters.cylinders]
-        return Boom(parameters, scenario, step), inputs, lambda u: BoomCommand(tuple(u))
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return the results of a run; without a controller the joint error is NaN."""

@@ -54,7 +54,6 @@ class DampingNode(ControllerNode):
         self, machine: BoomParameters, scenario: Scenario | None, settings: Any
     ) -> DampingFollower:
         """Return the controller of the settings."""
-        self._boom = machine
         is_tip = settings.method == TIP
         if is_tip and self._joystick is None:
             self._joystick = self.create_subscription(
@@ -81,13 +80,13 @@ class DampingNode(ControllerNode):
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
         """Return the measurements for a cycle, with what gyroscopes at the beams' tips show."""
-        known = super().measurement_of(joints, hydraulics)
+        known: Measurement = super().measurement_of(joints, hydraulics)
         rates = [
             finite_values(
                 'joint_states',
                 joints.name,
                 joints.velocity,
-                [f'{beam.name}{what}' for beam in self._boom.beams],
+                [f'{beam.name}{what}' for beam in self._machine.beams],
             )
             for what in ('_joint', '_slope')
         ]

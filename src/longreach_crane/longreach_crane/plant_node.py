@@ -12,8 +12,6 @@ from longreach_crane.control import sense
 from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import Machinery
-from longreach_crane.scenario import Scenario
-from longreach_crane.simulation import warm_up
 from longreach_crane.spec import CRANE, PlantOptions
 from longreach_dynamics.errors import InputError
 from longreach_node import qos
@@ -34,15 +32,11 @@ class PlantNode(Base[CraneState, Command]):
     command_type, command_topic, commanded = CraneCommand, 'command', 'the crane'
     described: Machinery
 
-    def make_machine(self, scenario: Scenario, settings: PlantParameters) -> tuple[Crane, Command]:
-        """Return the crane, and the command that closes the brake."""
-        warm_up()
-        crane = Crane(self.described.crane, scenario, settings.model, settings.brake)
-        return crane, Command(0.0, True)
-
-    def first_command(self) -> Command:
+    def safe_command(self) -> Command:
         """Return the command that closes the brake."""
         return Command(0.0, True)
+
+    first_command = safe_command
 
     def sampled(self, machine: Crane, settings: PlantParameters) -> PlantParameters:  # noqa: ARG002
         """Return the settings: a sample is a control cycle."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longreach_crane.description import ROOT_FRAME, robot_description
-from longreach_crane.machine import BRAKES, MODELS
+from longreach_crane.machine import BRAKES, MODELS, Crane
 from longreach_crane.model import FREE, HELD, Constants, Inputs, stop_car
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.results import CraneRun, columns_of
@@ -115,6 +115,10 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
     def rest(self, parameters: Machinery) -> Scenario:
         """Return a scenario without set points."""
         return Scenario(duration=1.0)
+
+    def machine(self, parameters: Machinery, scenario: Scenario, options: Any) -> Crane:
+        """Return the crane of a scenario."""
+        return Crane(parameters.crane, scenario, options.model, options.brake)
 
     def simulate(
         self, parameters: Machinery, scenario: Scenario, options: CraneOptions

@@ -15,7 +15,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_excavator.columns import REACTIONS
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.motion import HEAD, ROD, SIZE, SOIL, SPOOL
+from longreach_excavator.motion import HEAD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
@@ -46,16 +46,11 @@ def hydraulics_to_message(
     y: np.ndarray, observed: Mapping[str, float], vapour: float, header: Header
 ) -> HydraulicState:
     """Return pressures, at least the vapour pressure [Pa], flows and spools of one state."""
-    pressures = np.maximum(y[HEAD:SPOOL], vapour)
-    return hydraulic_state(
-        CYLINDERS,
-        pressures[: ROD - HEAD],
-        pressures[ROD - HEAD :],
-        header,
-        [observed[f'head_flow_{name}'] for name in CYLINDERS],
-        [observed[f'rod_flow_{name}'] for name in CYLINDERS],
-        y[SPOOL:SOIL].tolist(),
+    head, rod = np.maximum(np.split(y[HEAD:SPOOL], 2), vapour)
+    into, out = (
+        [observed[f'{side}_flow_{name}'] for name in CYLINDERS] for side in ('head', 'rod')
     )
+    return hydraulic_state(CYLINDERS, head, rod, header, into, out, y[SPOOL:SOIL])
 
 
 def reactions_to_message(observed: Mapping[str, float], header: Header) -> PinForces:

@@ -18,9 +18,8 @@ from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.simulation import warm_up
 from longreach_excavator.spec import EXCAVATOR
-from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_excavator.state import ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import DrawnParameters
@@ -48,18 +47,15 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     described: ExcavatorParameters
     machine: Excavator
 
-    def make_machine(
-        self, scenario: Scenario, settings: PlantParameters
-    ) -> tuple[Excavator, ExcavatorCommand]:
-        """Return the excavator, and the command that closes its valves."""
+    def make_machine(self, scenario: Scenario, settings: PlantParameters) -> Excavator:
+        """Return the excavator, with soil of this cohesion."""
         if settings.cohesion:
             scenario = scenario.replace(cohesion=settings.cohesion)
             scenario.check_with(self.described, settings.step)
-        warm_up()
-        excavator = Excavator(self.described, scenario, settings.step)
+        excavator: Excavator = super().make_machine(scenario, settings)
         self._joint = self._bucket_joint(scenario.angles(self.described))
         self._surface = soil_line(self.described, excavator.constants.medium.surface)
-        return excavator, CLOSED
+        return excavator
 
     def sampled(self, machine: Excavator, settings: PlantParameters) -> PlantParameters:
         """Return the settings; prescribed forces end with the scenario."""

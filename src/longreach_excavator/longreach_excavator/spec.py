@@ -77,6 +77,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         'peak_soil_force_n': 'N',
         'highest_pressure_pa': 'Pa',
     }
+    measures = ('theta_*', 'omega_*', 'p_head_*', 'p_rod_*')
     swept = 'scenario.cohesion'
     demo = ('operator:=false', 'real_time_factor:=0.0', 'duration:=7.0')
     demo_next = (
@@ -111,6 +112,16 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
                 ' the rows'
             )
 
+    def machine(
+        self, parameters: ExcavatorParameters, scenario: Scenario, options: Any
+    ) -> Excavator:
+        """Return the excavator of a scenario; only runs choose a tolerance."""
+        return Excavator(parameters, scenario, options.step, getattr(options, 'tolerance', 0.0))
+
+    def command(self, spools: Sequence[float]) -> ExcavatorCommand:
+        """Return the command of spool positions."""
+        return ExcavatorCommand(tuple(spools))
+
     def simulate(
         self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions
     ) -> ExcavatorRun:
@@ -136,7 +147,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         """Return the equations at a time of a run."""
         from longreach_excavator.linear import smooth_model
 
-        machine = Excavator(parameters, scenario, options.step, options.tolerance)
+        machine = self.machine(parameters, scenario, options)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         # Whether the sweep ends here, and valves close, is seen in the step that follows.
@@ -145,15 +156,13 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
 
     def cosimulation(
         self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions
-    ) -> tuple[Excavator, list[Signal], Callable[[Sequence[float]], ExcavatorCommand]]:
-        """Return the excavator with its spools as inputs; InputError for prescribed forces."""
+    ) -> tuple[Any, Sequence[Signal], Callable[[Sequence[float]], Any]]:
+        """Return what an FMU needs; InputError for prescribed forces."""
         if scenario.is_driven:
             raise InputError(
                 f'mode = {scenario.mode}, allowed: hydraulic, as the inputs of an FMU are spools'
             )
-        machine = Excavator(parameters, scenario, options.step, options.tolerance)
-        inputs = [Signal(f'spool_{name}', '1') for name in CYLINDERS]
-        return machine, inputs, lambda u: ExcavatorCommand(tuple(u))
+        return super().cosimulation(parameters, scenario, options)
 
     def columns(self, parameters: ExcavatorParameters) -> Columns:
         """Return the columns of a run."""

@@ -9,17 +9,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from longreach_msgs.msg import HydraulicState, ValveCommand
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
+from longreach_msgs.msg import ValveCommand
 
 from longreach_dynamics.parameters import quantity
 from longreach_harvester.control import load_controller
 from longreach_harvester.follower import HarvesterFollower, Measurement
-from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.spec import HARVESTER
-from longreach_node.hydraulic_messages import finite_values
 from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -36,7 +33,7 @@ class ControllerNodeParameters(MachineParameters):
 class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     """The controllers of swing, boom and stick."""
 
-    spec, settings_type = HARVESTER, ControllerNodeParameters
+    spec, settings_type, measurement = HARVESTER, ControllerNodeParameters, Measurement
 
     def make_follower(
         self, machine: HarvesterParameters, scenario: Scenario | None, settings: Any
@@ -47,11 +44,3 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
     def joints_topic(self, settings: Any) -> str:
         """Return the topic of joints or of sensors."""
         return 'sensors/joints' if settings.sensors else 'joint_states'
-
-    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG002
-        """Return the angles for a cycle of the controllers."""
-        return Measurement(finite_values('joint_states', joints.name, joints.position, JOINTS))
-
-    def message_of(self, command: tuple[float, ...], header: Header) -> ValveCommand:
-        """Return spools as a message."""
-        return ValveCommand(header=header, name=JOINTS, spool=command)

@@ -7,7 +7,7 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from longreach_msgs.msg import HydraulicState, ValveCommand
+from longreach_msgs.msg import HydraulicState
 from longreach_msgs.srv import AttachLoad
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
@@ -16,17 +16,14 @@ from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_harvester.control import load_controller
 from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG, SIZE
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
-from longreach_harvester.scenario import Scenario
 from longreach_harvester.sensors import MEASURED, Sensors
-from longreach_harvester.simulation import warm_up
-from longreach_harvester.spec import HARVESTER, PlantOptions, machine_of
+from longreach_harvester.spec import HARVESTER, PlantOptions
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node.frames import header_at
-from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
+from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import DrawnParameters
@@ -55,16 +52,6 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     described: HarvesterParameters
     machine: Harvester
 
-    def make_machine(
-        self, scenario: Scenario, settings: PlantParameters
-    ) -> tuple[Harvester, tuple[float, ...]]:
-        """Return the harvester, and the command that closes its valves."""
-        warm_up()
-        controller = load_controller(settings.controller or None)
-        more = {'step': settings.step, 'controller': controller}
-        machine = machine_of(self.described, scenario, settings, **more)
-        return machine, (0.0,) * len(JOINTS)
-
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publisher of what sensors show, if there are any."""
         super().add_topics(settings)
@@ -77,10 +64,6 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         """Return hydraulics and joints: those of sensors, where there are any."""
         joints = self._joints if self._sensors is None else self._measured
         return [self.hydraulics, joints]
-
-    def command_of(self, message: ValveCommand) -> tuple[float, ...]:
-        """Return the spool positions of a message."""
-        return spools_from_message(message, JOINTS, 'valve_command')
 
     def carried(self) -> float:
         """Return the mass of the log in the grapple [kg]."""
@@ -133,5 +116,4 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         """Return pressures, flows and spools."""
         p1, p2, q1, q2 = np.split(self.state.y[6:SIZE], 4)
         p1, p2 = np.maximum((p1, p2), self.machine.constants.vapour)
-        flows = (q1.tolist(), q2.tolist())
-        return hydraulic_state(JOINTS, p1, p2, header, *flows, self.state.spools)
+        return hydraulic_state(JOINTS, p1, p2, header, q1, q2, self.state.spools)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
 from longreach_harvester.model import LOG
@@ -24,7 +24,7 @@ from longreach_harvester.simulation import (
     warm_up,
     with_step_error,
 )
-from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
+from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_machine.runs import Run
 
@@ -63,21 +63,6 @@ class HarvesterOptions(PlantOptions):
     )
 
 
-def machine_of(
-    parameters: HarvesterParameters, scenario: Scenario, options: PlantOptions, **more: Any
-) -> Harvester:
-    """Return the simulated machine of a scenario, with ``more`` of its arguments."""
-    return Harvester(
-        parameters,
-        scenario,
-        model=options.model,
-        switching=options.switching,
-        as_printed=options.as_printed,
-        sensors=load_sensors(options.sensors) if options.sensors else None,
-        **more,
-    )
-
-
 class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]):
     """
     Simulate a forestry machine, Papadopoulos and Gonthier (2002), corrected.
@@ -102,7 +87,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
     results = {f'q_{name}': 'rad' for name in JOINTS} | {
         f'highest_p_1_{name}': 'Pa' for name in JOINTS
     }
-    swept = 'head.mass'
+    measures, swept = ('q_*',), 'head.mass'
     demo = ('real_time_factor:=0.0', 'duration:=12.0')
     demo_next = (
         'longreach harvester compare-models --plot out/models.png',
@@ -119,6 +104,23 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         """Return a scenario of the installed pose."""
         return resting_scenario()
 
+    def machine(
+        self, parameters: HarvesterParameters, scenario: Scenario, options: Any
+    ) -> Harvester:
+        """Return the simulated machine of a scenario."""
+        # Only nodes choose a controller.
+        controller = getattr(options, 'controller', '')
+        return Harvester(
+            parameters,
+            scenario,
+            options.step,
+            options.model,
+            options.switching,
+            options.as_printed,
+            load_controller(controller) if controller else None,
+            load_sensors(options.sensors) if options.sensors else None,
+        )
+
     def check(self, scenario: Scenario, options: HarvesterOptions) -> None:
         """Raise InputError for sensors that nothing reads."""
         if options.sensors and not scenario.is_controlled:
@@ -131,7 +133,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         self, parameters: HarvesterParameters, scenario: Scenario, options: HarvesterOptions
     ) -> HarvesterRun:
         """Return the run of a scenario."""
-        machine = machine_of(parameters, scenario, options, step=options.step)
+        machine = self.machine(parameters, scenario, options)
         # Code that is loaded is not to be counted as time of a run.
         warm_up()
         run = simulate(machine, options.sample_time)
@@ -148,7 +150,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         """Return the equations of the full model at a time of a run, right after its events."""
         from longreach_harvester.linear import smooth_model
 
-        machine, _, _ = self.cosimulation(parameters, scenario, options)
+        machine = self.machine(parameters, scenario, options)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         # Valves, commands and log are those of a moment later.
@@ -156,13 +158,6 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         later = dataclasses.replace(machine, step=brief).advance(state, BY_SCENARIO, time, brief)
         y = np.append(state.y[:LOG], later.y[LOG])
         return smooth_model(machine, later._replace(y=y, spools=state.spools), free)
-
-    def cosimulation(
-        self, parameters: HarvesterParameters, scenario: Scenario, options: HarvesterOptions
-    ) -> tuple[Harvester, list[Signal], Callable[[Sequence[float]], tuple[float, ...]]]:
-        """Return the harvester with its spools as inputs."""
-        machine = machine_of(parameters, scenario, options, step=options.step)
-        return machine, [Signal(f'spool_{name}', '1') for name in JOINTS], tuple
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return angles at the end and highest pressures."""

@@ -14,7 +14,6 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.parameters import quantity
 from longreach_links.spec import LINKS, LinksOptions
-from longreach_node.hydraulic_messages import finite_values
 from longreach_node.simulator_parameters import MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
@@ -47,13 +46,9 @@ class ControllerNode(TrajectoryControllerNode[JointState]):
         planned = LINKS.rest(machine) if scenario is None else scenario
         return LinksFollower(Controller(machine, arm_of(machine, settings.arm), planned))
 
-    def measurement_of(self, joints: JointState, hydraulics: None) -> Measurement:  # noqa: ARG002
+    def measurement_of(self, joints: JointState, hydraulics: None) -> Measurement:
         """Return the measurements for a cycle."""
-        angles, rates = (
-            finite_values('joint_states', joints.name, values, self._motors)
-            for values in (joints.position, joints.velocity)
-        )
-        return self.follower.measured(angles, rates)
+        return self.follower.measured(*self.measure(joints, hydraulics))
 
     def message_of(self, command: Torques, header: Header) -> JointState:
         """Return torques as a message."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import deque
-from typing import Any
 
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -15,7 +14,6 @@ from longreach_dynamics.parameters import quantity
 from longreach_links.description import thickness
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
-from longreach_machine.machine import BY_SCENARIO
 from longreach_node.joint_messages import joint_values
 from longreach_node.markers import (
     BLUE,
@@ -33,7 +31,6 @@ from longreach_node.simulator_parameters import (
     MachineParameters,
 )
 from longreach_node.stamps import stamp_of
-from longreach_symbolic.arm import arm_of
 from longreach_symbolic.links import Links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks, State, Torques, joint_names
 from longreach_symbolic.scenario import Scenario
@@ -62,20 +59,20 @@ class PlantNode(Base[State, Torques]):
     described: Links
     machine: FlexibleLinks
 
-    def make_machine(
-        self, scenario: Scenario, settings: PlantParameters
-    ) -> tuple[FlexibleLinks, Any]:
-        """Return the links, and the command that brakes them."""
+    def make_machine(self, scenario: Scenario, settings: PlantParameters) -> FlexibleLinks:
+        """Return the links."""
         links = self.described
         self.get_logger().info(
             f'{len(links.links)} links, {links.modes} functions each: the first start compiles'
             ' their equations, which takes a minute or more; later ones load them'
         )
-        machine = FlexibleLinks(links, arm_of(links, settings.arm), scenario)
-        # Compiled before time begins.
-        machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
         self._aims = aims(scenario, links, _AIMS).tolist()
-        return machine, BRAKES
+        machine: FlexibleLinks = super().make_machine(scenario, settings)
+        return machine
+
+    def safe_command(self) -> Torques:
+        """Return the command that brakes the links."""
+        return BRAKES
 
     def sampled(self, machine: FlexibleLinks, settings: PlantParameters) -> PlantParameters:
         """Return the settings: a sample is a control cycle."""

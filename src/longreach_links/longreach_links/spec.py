@@ -12,9 +12,11 @@ from longreach_dynamics.parameters import Parameters, quantity
 from longreach_links.description import ROOT_FRAME, robot_description
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant
+from longreach_symbolic.arm import arm_of
 from longreach_symbolic.links import Links
+from longreach_symbolic.machine import FlexibleLinks
 from longreach_symbolic.scenario import Scenario, load_scenario, resting_scenario
-from longreach_symbolic.simulation import LinksRun, columns_of
+from longreach_symbolic.simulation import LinksRun, columns_of, simulate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         Panel('deflection coordinate', (Curve('f_*', 'f *'),), 'mm'),
     )
     results = {'tip_error': 'm', 'largest_torque': 'N m', 'largest_deflection': 'm'}
-    swept = 'links.1.lumped_mass'
+    measures, swept = ('motor_*', 'motor_rate_*'), 'links.1.lumped_mass'
     rest, columns = staticmethod(resting_scenario), staticmethod(columns_of)
     describe = staticmethod(robot_description)
     demo = ('real_time_factor:=0.0', 'duration:=22.0')
@@ -61,23 +63,21 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         """Return the scenario of a file."""
         return load_scenario(file, parameters)
 
+    def machine(self, parameters: Links, scenario: Scenario, options: Any) -> FlexibleLinks:
+        """Return the links with their arm."""
+        return FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario)
+
     def simulate(self, parameters: Links, scenario: Scenario, options: LinksOptions) -> LinksRun:
         """Return the run of a scenario."""
-        from longreach_symbolic.arm import arm_of
-        from longreach_symbolic.machine import FlexibleLinks
-        from longreach_symbolic.simulation import simulate
-
-        return simulate(FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario))
+        return simulate(self.machine(parameters, scenario, options))
 
     def smooth(
         self, parameters: Links, scenario: Scenario, options: LinksOptions, time: float, free: bool
     ) -> SmoothModel:
         """Return the equations at a time of a run; nothing sticks."""
         from longreach_links.linear import smooth_model
-        from longreach_symbolic.arm import arm_of
-        from longreach_symbolic.machine import FlexibleLinks
 
-        machine = FlexibleLinks(parameters, arm_of(parameters, options.arm), scenario)
+        machine = self.machine(parameters, scenario, options)
         check_instant(time, scenario.duration, machine.step)
         state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         # The torques of the cycle that begins.

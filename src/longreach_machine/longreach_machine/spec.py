@@ -21,7 +21,7 @@ from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
 from longreach_machine.linear import Signal, SmoothModel
 from longreach_machine.panels import Lane, Panel
-from longreach_machine.runs import Columns, Run
+from longreach_machine.runs import Columns, Run, Source
 
 MACHINE_GROUP = 'longreach.machines'
 """Group of the entry points of machines."""
@@ -61,6 +61,7 @@ class MachineSpec(Generic[P, S, O]):
     panels: ClassVar[Sequence[Panel]] = ()  # the figure of a run or a recording
     lanes: ClassVar[Sequence[Lane]] = ()
     figures: ClassVar[str] = ''  # module with draw_above(axis, run), axes above the panels
+    measures: ClassVar[Sequence[str]] = ()  # families of columns that a controller gets
     optional_topics: ClassVar[Sequence[str]] = ()  # of columns that a recording may lack
     results: ClassVar[Mapping[str, str]] = {}  # units of what :meth:`measure` returns, by name
     swept: ClassVar[str] = 'mass'  # example of a parameter
@@ -75,6 +76,10 @@ class MachineSpec(Generic[P, S, O]):
     by_hand: ClassVar[str] = 'controller:=false'  # launch argument: nobody else sends commands
 
     # --- what a machine provides -------------------------------------------------------------
+
+    def machine(self, parameters: P, scenario: S, options: Any) -> Any:
+        """Return the simulated machine, with the options of a run or the settings of a plant."""
+        raise NotImplementedError
 
     def simulate(self, parameters: P, scenario: S, options: O) -> Run[Any]:
         """Return the run of a scenario."""
@@ -97,6 +102,10 @@ class MachineSpec(Generic[P, S, O]):
     def load_scenario(self, file: str | Path, parameters: P, options: Any) -> S:
         """Return the scenario of a file."""
         return cast('S', load(self.scenarios, file))
+
+    def command(self, spools: Sequence[float]) -> Any:
+        """Return the command of spool positions, in the order of :meth:`actuators`."""
+        return tuple(spools)
 
     def with_scenario(self, parameters: P, scenario: S) -> P:
         """Return the parameters with those values that a scenario sets in their place."""
@@ -131,7 +140,8 @@ class MachineSpec(Generic[P, S, O]):
 
         For an FMU, see :mod:`.cosimulation`.
         """
-        raise NotImplementedError
+        inputs = [Signal(f'spool_{name}', '1') for name in self.actuators(parameters)]
+        return self.machine(parameters, scenario, options), inputs, self.command
 
     def measure(self, run: Run[Any]) -> Sequence[float]:
         """Return the :attr:`results` of a run with rows; NaN where it has none."""
@@ -159,6 +169,18 @@ class MachineSpec(Generic[P, S, O]):
             f'if it is paused, longreach {self.name} resume lets it go on; in lockstep it waits'
             ' for its controller, and nobody else can command the valves'
         )
+
+    def warm_up(self) -> None:
+        """Compile the kernels of the installed machine, or load them from the cache."""
+        options: Any = self.options()
+        parameters = self.load(None, options)
+        self.simulate(parameters, self.rest(parameters), options)
+
+    def actuators(self, parameters: P) -> list[str]:
+        """Return the names in messages about oil, and in commands to valves."""
+        sources = [column.source for column in self.columns(parameters)]
+        oil = [s for s in sources if isinstance(s, Source) and s.topic == 'hydraulics']
+        return list(dict.fromkeys(source.name for source in oil))
 
     def default_file(self) -> Path:
         """Return the path of the installed parameter file, of the package of ``parameters``."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from numpy.typing import ArrayLike
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
+from longreach_machine import MachineSpec
+from longreach_machine.runs import Source
 
 
 def hydraulic_state(
@@ -17,9 +21,9 @@ def hydraulic_state(
     head_pressure: np.ndarray,
     rod_pressure: np.ndarray,
     header: Header,
-    head_flow: Sequence[float] = (),
-    rod_flow: Sequence[float] = (),
-    spool: Sequence[float] = (),
+    head_flow: ArrayLike = (),
+    rod_flow: ArrayLike = (),
+    spool: ArrayLike = (),
 ) -> HydraulicState:
     """
     Return the state of N cylinders and valves as a message; what is not measured is empty.
@@ -32,9 +36,9 @@ def hydraulic_state(
         name=list(names),
         head_pressure=head_pressure.tolist(),
         rod_pressure=rod_pressure.tolist(),
-        head_flow=list(head_flow),
-        rod_flow=list(rod_flow),
-        spool=list(spool),
+        head_flow=np.asarray(head_flow).tolist(),
+        rod_flow=np.asarray(rod_flow).tolist(),
+        spool=np.asarray(spool).tolist(),
     )
 
 
@@ -62,6 +66,12 @@ def values_from_command(
         if not -1.0 <= spool <= 1.0:
             raise InputError(f'{topic} for {name} = {spool}, allowed: [-1, 1]')
     return by_name, {}
+
+
+def valve_command(names: Sequence[str], command: Any, header: Header) -> ValveCommand:
+    """Return a command as a message: spool positions, or what has them as ``spools``."""
+    spools = getattr(command, 'spools', command)
+    return ValveCommand(header=header, name=names, spool=spools)
 
 
 def spools_from_message(
@@ -102,3 +112,24 @@ def finite_values(
         if not math.isfinite(by_name[name]):
             raise InputError(f'{topic} has {by_name[name]} for {name}, allowed: finite numbers')
     return np.array([by_name[name] for name in wanted])
+
+
+def measuring(
+    spec: MachineSpec[Any, Any, Any], parameters: Any
+) -> Callable[[Any, Any], list[np.ndarray]]:
+    """Return the function that gives what a controller ``measures`` in both halves of a sample."""
+    wanted = []
+    for family in spec.measures:
+        found = [c.source for c in spec.columns(parameters) if c.family == family]
+        sources = [source for source in found if isinstance(source, Source)]
+        topic, field, _ = sources[0]
+        wanted.append((topic, field, [source.name for source in sources]))
+
+    def measure(joints: Any, hydraulics: Any) -> list[np.ndarray]:
+        given = {'joint_states': joints, 'hydraulics': hydraulics}
+        return [
+            finite_values(topic, given[topic].name, getattr(given[topic], field), names)
+            for topic, field, names in wanted
+        ]
+
+    return measure

@@ -14,6 +14,7 @@ must not wait for it. When and by what the machine advances is in
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import time
@@ -37,12 +38,13 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine import MachineSpec
-from longreach_machine.machine import BY_SCENARIO, Machine
+from longreach_machine.machine import BY_SCENARIO
 from longreach_node import diagnostics, graph, qos
 from longreach_node.clock import steady_clock
 from longreach_node.frames import frame_name, header_at
+from longreach_node.hydraulic_messages import spools_from_message
 from longreach_node.parameters import declare, run_time_names
 from longreach_node.simulation import PAUSED_PERIOD, REFUSED, Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
@@ -71,7 +73,7 @@ class PlantNode(Node, Generic[State, Command]):
 
     Until it is commanded the machine follows its scenario; after ``command_timeout`` without a
     command the safe command acts. A subclass sets the class attributes, and provides
-    :meth:`make_machine`, :meth:`command_of` and, where it publishes more, :meth:`add_topics` and
+    :meth:`safe_command`, :meth:`command_of` and, where it publishes more, :meth:`add_topics` and
     :meth:`publish_outputs`.
 
     Attributes
@@ -126,7 +128,7 @@ class PlantNode(Node, Generic[State, Command]):
         self.described, scenario = given.read(self.spec)
         if scenario is None:
             scenario = self.spec.rest(self.described)
-        self.machine, safe_command = self.make_machine(scenario, given)
+        self.machine = self.make_machine(scenario, given)
         # As the publishers are made: it does not change with real_time_factor.
         self._latched = given.latched
         self.add_topics(given)
@@ -159,7 +161,7 @@ class PlantNode(Node, Generic[State, Command]):
         self.outputs.append(self._diagnostics.publisher)
         self._timer = self.create_timer(_START_PERIOD, self._tick, clock=steady_clock())
         self.simulation: Simulation[State, Command] = Simulation(
-            self.machine, settings, self.first_command(), safe_command, self
+            self.machine, settings, self.first_command(), self.safe_command(), self
         )
         for name in _SERVICES:
             callback: Any = functools.partial(self._on_service, name)
@@ -176,8 +178,17 @@ class PlantNode(Node, Generic[State, Command]):
 
     # --- what a machine provides -------------------------------------------------------------
 
-    def make_machine(self, scenario: Any, settings: Any) -> tuple[Machine[Any, Any], Any]:
-        """Return the machine, of :attr:`described` and compiled, and its safe command."""
+    def make_machine(self, scenario: Any, settings: Any) -> Any:
+        """Return the machine of :attr:`described`, compiled."""
+        machine = self.spec.machine(self.described, scenario, settings)
+        safe, step = self.safe_command(), getattr(machine, 'step', settings.step)
+        # What fails here fails again when time has begun.
+        with contextlib.suppress(LongreachError):
+            machine.joint_sample(machine.advance(machine.initial_state(), safe, 0.0, step), safe)
+        return machine
+
+    def safe_command(self) -> Any:
+        """Return what acts when commands stop coming."""
         raise NotImplementedError
 
     def first_command(self) -> Any:
@@ -458,11 +469,12 @@ class HydraulicPlantNode(PlantNode[State, Command]):
     """
     A hydraulic machine: a sample is published as ``joint_states`` and ``hydraulics`` of one stamp.
 
-    A subclass provides :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`;
-    with ``takes_loads`` also :meth:`carried` and :meth:`attached`, and a machine with ``release``.
-    Then there are the services ``~/attach_load`` and ``~/release_load``, and ``load`` with the
-    mass of all loads, at the first sample and whenever it has changed: by a service with the
-    present sample, by the scenario with the sample that follows the change.
+    Commands are spool positions; without any the valves close. A subclass provides
+    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with ``takes_loads``
+    also :meth:`carried` and :meth:`attached`, and a machine with ``release``. Then there are the
+    services ``~/attach_load`` and ``~/release_load``, and ``load`` with the mass of all loads, at
+    the first sample and whenever it has changed: by a service with the present sample, by the
+    scenario with the sample that follows the change.
     """
 
     takes_loads: ClassVar[bool] = False
@@ -485,6 +497,19 @@ class HydraulicPlantNode(PlantNode[State, Command]):
     def answered(self) -> list[Publisher]:
         """Return the publishers of both halves of a sample."""
         return [self.hydraulics, self._joints]
+
+    @functools.cached_property
+    def actuators(self) -> list[str]:
+        """Names in messages about oil, and in commands."""
+        return self.spec.actuators(self.described)
+
+    def safe_command(self) -> Any:
+        """Return the command that closes all valves."""
+        return self.spec.command((0.0,) * len(self.actuators))
+
+    def command_of(self, message: ValveCommand) -> Any:
+        """Return the command of a message."""
+        return self.spec.command(spools_from_message(message, self.actuators, self.command_topic))
 
     # --- what a machine provides -------------------------------------------------------------
 

@@ -112,6 +112,11 @@ class SimulatorParameters(FrameParameters):
             _whole(self.duration * self.publish_rate, 'duration times publish_rate', 0)
 
     @property
+    def sample_time(self) -> float:
+        """Interval of samples [s]."""
+        return 1.0 / self.publish_rate
+
+    @property
     def steps_per_sample(self) -> int:
         """Number of steps from one sample to the next."""
         return round(1.0 / (self.publish_rate * self.step))

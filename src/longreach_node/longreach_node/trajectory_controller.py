@@ -32,6 +32,7 @@ from longreach_node import qos
 from longreach_node.cycle_node import CycleNode
 from longreach_node.follow_trajectory import TrajectoryAction, action_types
 from longreach_node.frames import frame_name, header_at
+from longreach_node.hydraulic_messages import measuring, valve_command
 from longreach_node.joint_messages import check_size, joint_values, order_from_message
 from longreach_node.parameters import declare
 
@@ -52,13 +53,14 @@ class TrajectoryControllerNode(CycleNode[Command]):
     The joint controller of a declared machine.
 
     A subclass sets the class attributes and those of :class:`CycleNode`, and provides
-    :meth:`make_follower`, :meth:`measurement_of` and :meth:`message_of`. ``settings_type`` has
-    ``lockstep``; ``joint_suffix`` is what the follower's names of joints lack to those in
+    :meth:`make_follower`. ``settings_type`` has ``lockstep``, ``measurement`` takes what the
+    machine ``measures``; ``joint_suffix`` is what the follower's names of joints lack to those in
     joint_states, ``called`` the machine in error messages, by default the name of ``spec``.
     """
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]
     settings_type: ClassVar[type[Any]]
+    measurement: ClassVar[type[Any]]
     joint_suffix: ClassVar[str] = ''
     called: ClassVar[str] = ''
     incident_kinds = (_NOT_FOLLOWED,)
@@ -68,6 +70,8 @@ class TrajectoryControllerNode(CycleNode[Command]):
         settings = declare(self, self.settings_type, self._on_settings)
         self._frame = frame_name(self, settings, self.spec.root_frame)
         self._machine, self._scenario = settings.read(self.spec)
+        self.measure = measuring(self.spec, self._machine)
+        self._actuators = self.spec.actuators(self._machine)
         self._on_settings(settings)
         # Compile before a plant in real time waits for the first command.
         self.follower.warm_up()
@@ -104,11 +108,11 @@ class TrajectoryControllerNode(CycleNode[Command]):
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
         """Return what the follower knows of the machine; InputError for no sample of it."""
-        raise NotImplementedError
+        return self.measurement(*self.measure(joints, hydraulics))
 
-    def message_of(self, command: Any, header: Header) -> Command:
+    def message_of(self, command: Any, header: Header) -> Any:
         """Return the follower's command as a message."""
-        raise NotImplementedError
+        return valve_command(self._actuators, command, header)
 
     # --- what it does ------------------------------------------------------------------------
 
@@ -136,7 +140,8 @@ class TrajectoryControllerNode(CycleNode[Command]):
         reference = self._state.reference(time)
         behind = reference.angles - self.follower.expected(self._state, time)
         self._action.on_cycle(header, time, reference, self._state.angles, behind)
-        return self.message_of(command, header)
+        message: Command = self.message_of(command, header)
+        return message
 
     def state_text(self) -> str:
         """Return what the controller does."""

@@ -63,10 +63,12 @@ class Toy(PlantNode[float, float]):
     machine: Remembering
 
     def make_machine(self, scenario, settings):
-        return Remembering(), SAFE
+        return Remembering()
 
-    def first_command(self):
+    def safe_command(self):
         return SAFE
+
+    first_command = safe_command
 
     def add_topics(self, settings):
         self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)

@@ -27,7 +27,6 @@ from longreach_machine.runs import Columns, Run
 from longreach_tools.arguments import (
     add_common,
     add_degrees,
-    allow_lists,
     finite,
     names,
     not_negative,
@@ -163,7 +162,6 @@ def options_of(arguments: argparse.Namespace, options: type[Options], **otherwis
 
 def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[str] = ()) -> None:
     """Add the options of a machine and its runs."""
-    allow_lists(parser)
     add_file(spec, parser)
     add_options(parser, spec.options, without)
 
@@ -621,7 +619,6 @@ def _add_valves(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser(
         'valves', help='command the valves, when no other node commands them'
     )
-    allow_lists(parser)
     parser.add_argument(
         'values',
         metavar='V1,V2,..',
@@ -644,7 +641,6 @@ def _add_move(spec: Spec, commands: Any) -> None:
     parser = commands.add_parser(
         'move', help=f'send a trajectory to the controller of a running {spec.name}'
     )
-    allow_lists(parser)
     parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
     add_degrees(parser)
     parser.add_argument(

@@ -3,13 +3,12 @@
 import dataclasses
 
 import numpy as np
-from longreach_msgs.msg import HydraulicState, ValveCommand
+from longreach_msgs.msg import HydraulicState
 from std_msgs.msg import Header
 
-from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
+from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import MachineParameters, SimulatorParameters
-from longreach_pendulum.machine import Lift, Pendulum
 from longreach_pendulum.spec import PENDULUM
 
 
@@ -23,11 +22,7 @@ class PlantNode(HydraulicPlantNode[np.ndarray, float]):
 
     spec, settings_type = PENDULUM, PlantParameters
 
-    def make_machine(self, scenario: Lift, settings: PlantParameters) -> tuple[Pendulum, float]:
-        return Pendulum(self.described), 0.0
-
-    def command_of(self, message: ValveCommand) -> float:
-        return spools_from_message(message, ['lift'], 'valve_command')[0]
-
     def hydraulic_state(self, header: Header) -> HydraulicState:
-        return hydraulic_state(['lift'], *self.state[2:4, None], header, spool=self.state[4:])
+        return hydraulic_state(
+            self.actuators, *self.state[2:4, None], header, spool=self.state[4:]
+        )

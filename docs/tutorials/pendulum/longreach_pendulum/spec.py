@@ -1,5 +1,6 @@
 """What the pendulum declares: ``longreach pendulum run | sweep | compare | urdf | pause | ..``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,12 @@ class PendulumSpec(MachineSpec[PendulumParameters, Lift, Parameters]):
 
     def load_scenario(self, *_: object) -> Lift:
         return Lift()
+
+    def machine(self, parameters: PendulumParameters, scenario: Lift, options: object) -> Pendulum:
+        return Pendulum(parameters)
+
+    def command(self, spools: Sequence[float]) -> float:
+        return spools[0]
 
     def simulate(
         self, parameters: PendulumParameters, scenario: Lift, options: Parameters
