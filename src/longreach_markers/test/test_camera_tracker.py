@@ -321,16 +321,6 @@ def test_prediction_of_a_lost_marker_widens_and_slows_down():
     assert soon.reach < later.reach == late.reach == tracker.parameters.window
 
 
-def test_marker_that_swings_out_of_its_window_is_found_again():
-    stage = Stage(row(1), window=30.0)
-    stage.start()
-    stage.update(1 / RATE)
-    away = stage.places + np.array([1.2, 0.0, 0.3])
-    assert stage.run(range(2, 6), away) == [[LOST]] * 4
-    found = stage.run(range(6, 9), stage.places + np.array([0.15, 0.0, 0.0]))
-    assert found[-1] == [TRACKED]
-
-
 def test_marker_leaves_the_image_and_comes_back():
     stage = Stage([[0.9, 0.0, 0.2], [0.0, 0.0, -0.3]])
     stage.start()
