@@ -70,29 +70,25 @@ def _run_check(arguments: argparse.Namespace) -> None:
             check.add(frame)
     results = [check.result() for check in checks]
     warnings = [text for result in results for text in result.warnings]
-    print_result(
-        {'distances': [result.fields() for result in results], 'warnings': warnings},
-        _text(results),
-        arguments.format,
-    )
+    fields = {'distances': [result.fields() for result in results], 'warnings': warnings}
+    print_result(fields, _text(results), arguments.format)
     warn(*warnings)
 
 
 def _text(results: list[DistanceCheck]) -> str:
-    by = ['cameras'] if results[0].cameras else []
-    head = ['markers', *by, 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
+    head = ['markers', 'cameras', 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
     head += ['scatter [mm]', 'explained']
     rows = [
         (
             ':'.join(one.markers),
-            *([' '.join(one.cameras)] if one.cameras else []),
+            ' '.join(one.cameras) or 'all',
             one.pairs,
             one.length,
             f'{one.mean:.5f}',
             f'{1e3 * one.error:+.3f}',
             f'±{1e3 * one.mean_explained:.3f}',
             f'{1e3 * one.scatter:.3f}',
-            f'{1e3 * one.scatter_explained:.3f}',
+            f'±{1e3 * one.scatter_explained:.3f}',
         )
         for one in results
     ]

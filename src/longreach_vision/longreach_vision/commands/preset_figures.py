@@ -7,11 +7,13 @@ markers are out of the plane, when none was seen, and the intervals between pair
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_machine import Curve, Lane, Panel
-from longreach_machine.runs import Column, Derived, Source
+from longreach_machine.runs import Column, Derived, Source, each
 from longreach_markers.marker.detection import TRACKED
 from longreach_tools.presets import Preset, Request
 from longreach_vision.io.messages import STATUSES
@@ -24,40 +26,33 @@ def preset(request: Request) -> Preset:
     names = [estimate.name for estimate in request.first(_TOPIC).estimates]
     if not names:
         raise InputError(f'{_TOPIC}: no marker in its first message; nothing to draw')
-    columns = []
-    for name in names:
 
-        def source(field: str, name: str = name) -> Source:
-            return Source(_TOPIC, f'estimates.{field}', name)
+    def of_each(
+        what: str, unit: str, meaning: str, field: str,
+        function: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> list[Column]:  # fmt: skip
+        sources = [Source(_TOPIC, f'estimates.{field}', name) for name in names]
+        made = [Derived((one,), function) for one in sources] if function else sources
+        return each(f'*_{what}', names, unit, meaning, made)
 
-        for axis, place in (('x', 0), ('z', 8)):
-            variance = source(f'in_plane_covariance[{place}]')
-            columns += [
-                Column(f'{name}_{axis}', 'm', 'position in the plane', source(f'in_plane.{axis}')),
-                Column(
-                    f'{name}_deviation_{axis}',
-                    'm',
-                    'its standard deviation',
-                    Derived((variance,), _root),
-                ),
-            ]
-        columns.append(
-            Column(f'{name}_out', 'm', 'distance from the plane', source('out_of_plane'))
-        )
-        status = Derived((source('status'),), _is_untracked)
-        columns.append(Column(f'{name}_untracked', '', 'not tracked', status))
-
-    def panel(label: str, what: str, unit: str, relative: bool = False) -> Panel:
-        return Panel(label, [Curve(f'{name}_{what}', name) for name in names], unit, relative)
+    def panel(label: str, what: str, relative: bool = False) -> Panel:
+        return Panel(label, [Curve(f'{name}_{what}', name) for name in names], 'mm', relative)
 
     return Preset(
-        columns,
+        [
+            *of_each('x', 'm', 'position in the plane', 'in_plane.x'),
+            *of_each('z', 'm', 'position in the plane', 'in_plane.z'),
+            *of_each('deviation_x', 'm', 'standard deviation', 'in_plane_covariance[0]', _root),
+            *of_each('deviation_z', 'm', 'standard deviation', 'in_plane_covariance[8]', _root),
+            *of_each('out', 'm', 'distance from the plane', 'out_of_plane'),
+            *of_each('untracked', '', 'not tracked', 'status', _is_untracked),
+        ],
         (
-            panel('x', 'x', 'mm', relative=True),
-            panel('z', 'z', 'mm', relative=True),
-            panel('deviation of x', 'deviation_x', 'mm'),
-            panel('deviation of z', 'deviation_z', 'mm'),
-            panel('out of plane', 'out', 'mm'),
+            panel('x', 'x', relative=True),
+            panel('z', 'z', relative=True),
+            panel('deviation of x', 'deviation_x'),
+            panel('deviation of z', 'deviation_z'),
+            panel('out of plane', 'out'),
         ),
         [Lane(f'{name}_untracked', f'{name} not tracked') for name in names],
         intervals=_TOPIC,

@@ -21,11 +21,12 @@ from longreach_markers.setup.checkerboards import Board, find_views, list_pictur
 from longreach_markers.setup.localisation import Localisation, localise
 from longreach_markers.setup.predicted_accuracy import Prediction
 from longreach_markers.setup.reference_points import load_reference, read_cameras
-from longreach_tools.arguments import positive
+from longreach_tools.arguments import not_negative, positive
 from longreach_tools.output import (
     add_format,
     check_output,
     check_places,
+    checked_ending,
     print_result,
     table,
     writing,
@@ -126,8 +127,12 @@ def configure_setup(commands: Any) -> None:
     marker.add_argument(
         '--diameter', required=True, type=positive, help='diameter of the outer edge [m]'
     )
-    marker.add_argument('--inner', type=positive, help='inner over outer diameter (default: 0.5)')
-    marker.add_argument('--disc', action='store_true', help='no inner edge')
+    marker.add_argument(
+        '--inner',
+        type=not_negative,
+        default=0.5,
+        help='inner over outer diameter; 0: a disc (default: 0.5)',
+    )
     marker.add_argument('--bright', action='store_true', help='bright on dark')
     marker.add_argument(
         '--page',
@@ -396,20 +401,14 @@ def _tip_lines(tip: Prediction) -> Iterable[str]:
 
 def _run_marker(arguments: argparse.Namespace) -> None:
     out = arguments.out
-    ending = out.suffix.lstrip('.').lower()
-    if ending not in FORMATS:
-        raise InputError(
-            f'--out {out} has the extension {ending!r}, allowed: {", ".join(FORMATS)}'
-        )
-    if arguments.disc and arguments.inner is not None:
-        raise InputError('--disc and --inner are given, allowed: one of them; a disc has no inner')
+    ending = checked_ending(out, FORMATS)
     check_output(out)
-    inner = 0.0 if arguments.disc else 0.5 if arguments.inner is None else arguments.inner
-    sheet = lay_out(arguments.diameter, inner, arguments.bright, arguments.page)
+    sheet = lay_out(arguments.diameter, arguments.inner, arguments.bright, arguments.page)
     data = sheet_file(sheet, ending)
     with writing(out) as path:
         path.write_bytes(data)
-    rig = {'radius': 0.5 * arguments.diameter, 'inner': inner, 'bright': arguments.bright}
+    rig = {'radius': 0.5 * arguments.diameter, 'inner': arguments.inner}
+    rig['bright'] = arguments.bright
     entry = yaml.safe_dump({'name': 'marker_1'} | rig, default_flow_style=True, sort_keys=False)
     width, height = sheet.size
     print_result(

@@ -114,15 +114,12 @@ def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], Non
         raise InputError(
             f'--overlay {target}, allowed: {", ".join(VIDEOS)}, or a folder of pictures'
         )
-    if not target.suffix:
-        with writing_directory(target) as place:
-            folder = _Folder(place, target, '.jpg')
-            yield lambda one: folder.write(overlaid(one), one.frame.time)
-        return
-    with writing(target) as file:
-        video = _Video(file, target)
-        yield lambda one: video.write(overlaid(one), one.frame.time)
-        video.close()
+    writer = writing if target.suffix else writing_directory
+    with writer(target) as place:
+        sink = _Video(place, target) if target.suffix else _Folder(place, target, '.jpg')
+        yield lambda one: sink.write(overlaid(one), one.frame.time)
+        if isinstance(sink, _Video):
+            sink.close()
 
 
 def render_sequence(

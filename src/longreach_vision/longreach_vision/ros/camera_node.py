@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
@@ -75,14 +75,6 @@ class SimulatedView:
             viewer(self.name, stamp, image.copy())
 
 
-class _DueFrame(NamedTuple):
-    """An image to be drawn, since a time on the monotonic clock [s]."""
-
-    view: SimulatedView
-    frame: Frame
-    due: float
-
-
 class CameraNode(Node):
     """Simulated cameras; a ``viewer`` receives each image without the middleware."""
 
@@ -113,8 +105,9 @@ class CameraNode(Node):
             SimulatedView(self, settings, one, rig.delays[name], settings.skew * (k > 0))
             for k, (name, one) in enumerate(simulators.items())
         ]
-        # In the order of drawing; complete once it has or had the last image.
-        self._waiting: deque[_DueFrame] = deque()
+        # In the order of drawing, each due since a time on the monotonic clock [s]; complete once
+        # it has or had the last image.
+        self._waiting: deque[tuple[SimulatedView, Frame, float]] = deque()
         self._is_complete = False
         self._counts = dict.fromkeys(('rendered', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
@@ -148,7 +141,7 @@ class CameraNode(Node):
         stamp = nanoseconds_of(message.header.stamp)
         now = time.monotonic()
         frames = [
-            _DueFrame(view, frame, now)
+            (view, frame, now)
             for view in self._views
             for frame in view.times.add(stamp, positions, velocities)
         ]
@@ -174,7 +167,7 @@ class CameraNode(Node):
             return
         if self.settings.lossless and not self._is_heard():
             return
-        self._draw(self._waiting.popleft())
+        self._draw(*self._waiting.popleft())
         self._drawn = time.monotonic()
 
     def _rest(self) -> None:
@@ -202,8 +195,7 @@ class CameraNode(Node):
     def _is_heard(self) -> bool:
         return all(view.images.is_heard() for view in self._views)
 
-    def _draw(self, image: _DueFrame) -> None:
-        view, frame, due = image
+    def _draw(self, view: SimulatedView, frame: Frame, due: float) -> None:
         self._stamp = frame.stamp
         # As fast as possible, no image is late.
         slow = time.monotonic() - due > 1.0 / self.settings.frame_rate
