@@ -216,12 +216,6 @@ def test_joints_turn_as_fast_as_they_are_told(station, joint, rate, pose):
     assert np.abs(np.delete(mean, joint)).max() < 0.02 * abs(rate)
 
 
-def test_all_joints_at_once(station):
-    rates = (0.1, -0.15, -0.2)
-    rows = drive(station, Order(rates=rates))
-    np.testing.assert_allclose(rows[100:, RATE:HEAD].mean(axis=0), rates, rtol=0.03)
-
-
 def test_feedback_mends_what_the_valves_law_does_not_know(parameters, excavator):
     # A station that believes in larger valves, and opens them too little.
     areas = {f'cylinders.{c.name}.valve.area': 1.5 * c.valve.area for c in excavator.cylinders}
