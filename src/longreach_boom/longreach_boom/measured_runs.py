@@ -23,6 +23,7 @@ from longreach_boom.state import StateParts, truck_of
 from longreach_boom.statics import Equilibrium, equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import Recording, Signal
+from longreach_machine.machine import check_rows
 from longreach_machine.sensors import SensorGroup
 
 
@@ -161,11 +162,13 @@ def readings(
     name: str = 'run',
 ) -> dict[str, np.ndarray]:
     """Simulate; return ``time`` [s] and latest readings in each of ``rate`` rows per second."""
+    rows = math.floor(scenario.duration * rate + 1e-9) + 1
+    check_rows(rows, 6 * boom.size + 1, f'rate = {rate:g} Hz', 'lower the rate or the duration')
     run = simulate(boom, scenario, progress=True)
     if run.message:
         raise LongreachError(run.message)
     shown = measured(truth_of(run, scenario, name), sensors, seed=seed)
-    times = np.arange(math.floor(scenario.duration * rate + 1e-9) + 1) / rate
+    times = np.arange(rows) / rate
     columns = {'time': times}
     for signal, (at, values, _) in shown.signals.items():
         latest = np.searchsorted(at, times + 1e-9, side='right') - 1

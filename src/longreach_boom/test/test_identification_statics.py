@@ -237,6 +237,8 @@ def test_poses_from_one_direction(small, poses):
         'force_2: the last motion before all poses was in the same direction (retracting), so that'
         ' friction and mass cannot be told apart; approach poses from both sides'
     )
+    with pytest.raises(InputError, match=r'force_2: its actuator moved before none.* stuck'):
+        identified(small, [changed(pose, 'force_2', 0) for pose in poses])
     # Strains alone know no friction; with a known load they determine masses.
     by_gauges = identified(small, [gauges_alone(pose) for pose in one])
     low, high = by_gauges.estimate.interval('mass_scale_2')
@@ -263,6 +265,17 @@ def test_a_pose_that_does_not_fit_is_named(small, poses):
         'strain_2 is further from the model' in text and 'empty at 30 s' in text
         for text in identified(small, wrong).warnings
     )
+
+
+def test_a_position_that_stands_while_others_move_is_named(small, poses):
+    def stands(pose):
+        positions = (pose.setting.positions[0], 0.2 if pose.recording == 'loaded' else 0.0)
+        return pose._replace(setting=pose.setting._replace(positions=positions))
+
+    told = at_rest._check_stuck(BOOM.statics(), [stands(poses[0]), *map(stands, poses[10:])])
+    assert told == [
+        'piston_2 of loaded is the same in all 10 poses, while others move: is its sensor stuck?'
+    ]
 
 
 def test_a_gauge_that_shows_nothing_is_named(small, poses):

@@ -17,6 +17,7 @@ from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
 from longreach_identification import planning, statics
+from longreach_identification.search import INTERRUPTED
 from longreach_tools import cli
 from longreach_tools.output import write_csv
 
@@ -215,16 +216,25 @@ RELEASE = ('--payload', 'release.csv=3', '--event', 'release.csv=1', '--processe
 
 
 def test_poses_that_were_interrupted_are_no_prior(monkeypatch, poses, release, tmp_path, capsys):
-    def interrupted(*_):
+    estimated, found = statics.estimate, tmp_path / 'found.yaml'
+    words = ('boom', '--static', poses, '--release', release, '--payload', 'poses.csv=0', *RELEASE)
+    words += ('--parameters', 'masses,youngs_modulus', '--out', found)
+
+    def stopped(problem):
+        return estimated(problem)._replace(status=INTERRUPTED)
+
+    def at_once(*_):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(statics._Linear, '__call__', interrupted)
-    found = tmp_path / 'found.yaml'
-    words = ('boom', '--static', poses, '--release', release, '--payload', 'poses.csv=0')
-    assert run(*words, *RELEASE, '--parameters', 'masses,youngs_modulus', '--out', found) == 0
+    monkeypatch.setattr(statics._Linear, '__call__', at_once)
+    assert run(*words) == 130
+    assert 'before the first step: nothing was found' in capsys.readouterr().err
+    assert not found.exists()
+    monkeypatch.setattr(statics, 'estimate', stopped)
+    assert run(*words) == 0
     assert 'interrupted at the poses at rest: motion is not' in capsys.readouterr().err
-    assert load_boom(found).cylinders == load_boom().cylinders
+    assert load_boom(found).youngs_modulus != load_boom().youngs_modulus
 
 
 @pytest.mark.slow

@@ -261,7 +261,7 @@ def _searched(
         return first
     length = min(settings.duration, max(one.end - one.start for one in experiments))
     try:
-        grown, interrupted = grow(problem_at, events, length, **workers)
+        grown, interrupted = grow(problem_at, events, length, slips, **workers)
     except LongreachError as error:
         # Such as a duration that is too short for the machine.
         text = f'a search over growing durations is not possible: {error}'
@@ -502,8 +502,9 @@ def _resembled(name: str, found: Estimate) -> str:
         for other, shown in recording.signals.items():
             if _kind(other) == _kind(name) and (recording.name, other) in found.predicted:
                 here = np.interp(times, shown.times, found.predicted[recording.name, other])
-                error = np.nanstd(values - here)
-                errors[other] = max(errors.get(other, 0.0), float(error))
+                for sign, which in ((1.0, other), (-1.0, f'{other} of the other sign')):
+                    error = float(np.nanstd(values - sign * here))
+                    errors[which] = max(errors.get(which, 0.0), error)
     best = min(errors, key=lambda other: errors[other])
     return f', it looks like {best}' if errors[best] < _RESEMBLES * errors[name] else ''
 

@@ -27,7 +27,7 @@ _FIRST, _GROWTH, _CLOSE = 0.15, 1.6, 1.08
 # Starts that are drawn at first, of each longer duration, and where none is explained; how many of
 # the latter are solved, in how many rounds.
 _MANY, _FEW, _MORE, _SOLVED, _ROUNDS = 200, 120, 240, 3, 3
-# Searches, of which the last begin only where the ones before ended early.
+# Searches where actuators slip, of which the last begin only where the ones before ended early.
 _SEARCHES = 3
 # Sum of squares by which a drawn start must be better than the last solution.
 _BETTER = 8.0
@@ -171,6 +171,7 @@ def grow(
     problem_at: Callable[[float, Mapping[str, float] | None], Problem],
     events: Sequence[float],
     duration: float,
+    slips: bool,
     *,
     progress: bool | None,
     **workers: Any,
@@ -189,7 +190,7 @@ def grow(
             return _Stage(problem_at(longer, last.values or None), events, bar=bar, **workers)
 
         try:
-            for seed in range(_SEARCHES):
+            for seed in range(_SEARCHES if slips else 1):
                 if found[-1].duration < duration:
                     found.append(Solution())
                     for one in _growing(stage_at, duration, np.random.default_rng(seed)):

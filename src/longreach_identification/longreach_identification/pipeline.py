@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -132,4 +133,11 @@ def identify_machine(
         )
         found = identify(page, start, motion, rest, settings, **workers)
         values |= {n: v for n, v in found.estimate.by_name.items() if '@' not in n}
-    return Identified(page, start, page.with_values(start, values), at_rest, found, first)
+    result = Identified(page, start, page.with_values(start, values), at_rest, found, first)
+    before = page.values(start)
+    stages = [stage.estimate for stage in result.stages.values()]
+    pairs = [(one.value(n), before[n]) for one in stages for n in one.names if n in before]
+    interrupted = any(one.status == INTERRUPTED for one in stages)
+    if interrupted and all(math.isclose(*pair, rel_tol=1e-9) for pair in pairs):
+        raise KeyboardInterrupt('interrupted before the first step: nothing was found')
+    return result

@@ -34,6 +34,8 @@ _FEWEST_ROWS, _SAME = 8, 0.01
 # in standard deviations of such moves, and of what is known; and the chance with which residuals
 # that are noise depend on time, pose or payload.
 _OUTLIER, _PULLED, _FAR, _CHANCE = 6.0, 3.0, 1.5, 0.01
+# Warned about: relative range of a position over all poses, as of a sensor that is stuck.
+_STUCK = 1e-9
 # Correlation over the poses of a gauge that measures what the model predicts.
 _FOLLOWS = 0.95
 # Warned about: standard error of a mean over the range of the means. Noise and vibrations have at
@@ -200,7 +202,7 @@ def identify_statics(
         )
     values = _values(poses)
     warnings, notes = _check_directions(poses, values)
-    warnings += _check_rest(poses, values)
+    warnings += [*_check_rest(poses, values), *_check_stuck(statics, poses)]
     values = {name: shown for name, shown in values.items() if np.isfinite(shown).any()}
     gauges = [name for name in values if name.startswith(_GAUGES)]
     start = statics.page.values(machine)
@@ -372,8 +374,14 @@ def _check_directions(
         if not signs:
             continue
         seen = {sign for sign in signs if sign}
+        if not seen:
+            raise InputError(
+                f'{name}: its actuator moved before none of the poses, so that friction and mass'
+                ' cannot be told apart; is the sensor of its position stuck? Otherwise approach'
+                ' poses from both sides'
+            )
         if len(seen) < 2:
-            which = {(): 'none', (1,): 'extending', (-1,): 'retracting'}[tuple(seen)]
+            which = 'extending' if 1 in seen else 'retracting'
             raise InputError(
                 f'{name}: the last motion before all poses was in the same direction ({which}), so'
                 ' that friction and mass cannot be told apart; approach poses from both sides'
@@ -408,6 +416,22 @@ def _check_rest(poses: Sequence[StaticPose], values: Mapping[str, np.ndarray]) -
                 f'{name} moves or is noisy while the actuators rest, most in {worst.recording} at'
                 f' {worst.start:.0f} s (standard error {error:.2g}, range over the poses'
                 f' {size:.2g}): is its clock another one?'
+            )
+    return warnings
+
+
+def _check_stuck(statics: StaticMachine, poses: Sequence[StaticPose]) -> list[str]:
+    """Return warnings about positions that are the same in all poses of a recording."""
+    warnings = []
+    for recording in dict.fromkeys(pose.recording for pose in poses):
+        every = [statics.conditions(pose) for pose in poses if pose.recording == recording]
+        names = set.intersection(*map(set, every)) - {THE_PAYLOAD}
+        moved = {n: np.ptp([one[n] for one in every]) / abs(every[0][n] or 1.0) for n in names}
+        stuck = sorted(name for name, by in moved.items() if by < _STUCK)
+        if stuck and len(stuck) < len(names):
+            warnings.append(
+                f'{", ".join(stuck)} of {recording} is the same in all {len(every)} poses, while'
+                ' others move: is its sensor stuck?'
             )
     return warnings
 
@@ -500,7 +524,7 @@ def _check_shapes(
             continue
         best = max(gauges, key=lambda other: alike[other])
         remedy = 'is it of another beam, or does it drift?'
-        if alike[name] < -_FOLLOWS:
+        if -alike[name] > alike[best]:
             remedy = 'is its sign wrong?'
         elif best != name and alike[best] > _FOLLOWS:
             remedy = f'it looks like {best}: are both swapped?'

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,12 +69,6 @@ def sweep(text: str) -> np.ndarray:
         ) from error
 
 
-def allow_lists(parser: argparse.ArgumentParser) -> None:
-    """Accept values that begin like options, such as ``--pose -5,0,0,0``, ``--sweep -5:85:19``."""
-    # argparse accepts only single negative numbers, by this private pattern.
-    parser._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
-
-
 def add_common(
     parser: argparse.ArgumentParser, flag: str, default: Any = None, **words: Any
 ) -> None:
@@ -111,23 +105,20 @@ def add_degrees(parser: argparse.ArgumentParser) -> None:
 
 def seed(text: str) -> int:
     """Return a whole number of 0 or more, of a random generator."""
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
-    return value
+    return _whole(text, 0, math.inf, '0 or more')
 
 
 def count(most: int) -> Callable[[str], int]:
     """Return the type of whole numbers from 1 to ``most``."""
+    return lambda text: _whole(text, 1, most, f'1 to {most}')
 
-    # argparse names the function in its error when the text is not a number.
-    def whole_number(text: str) -> int:
-        value = int(text)
-        if not 1 <= value <= most:
-            raise argparse.ArgumentTypeError(f'{text}, allowed: 1 to {most}')
-        return value
 
-    return whole_number
+def _whole(text: str, least: int, most: float, allowed: str) -> int:
+    """Return a whole number; argparse would name the function for text that is none."""
+    with contextlib.suppress(ValueError):
+        if least <= (value := int(text)) <= most:
+            return value
+    raise argparse.ArgumentTypeError(f'{text}, allowed: {allowed}, whole numbers')
 
 
 def optional_file(text: str) -> Path | None:
