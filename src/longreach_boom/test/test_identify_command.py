@@ -194,12 +194,19 @@ def test_a_plan_names_experiments_and_writes_them(monkeypatch, tmp_path, capsys)
     assert scenario.pose_deg == (70.0, -50.0, -35.0, -30.0)
 
 
-def test_plans_that_are_refused(tmp_path, capsys):
-    assert run('plan', '--parameters', 'gauge_bias_1') == 2
-    assert '--parameters gauge_bias_1, allowed: at least one' in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ('words', 'text'),
+    [
+        (('--parameters', 'gauge_bias_1'), '--parameters gauge_bias_1, allowed: at least one'),
+        (('--masses', '-3,90'), '--masses -3, allowed: above 0 kg'),
+        (('--out', '{folder}'), 'plan_2.yaml is of an earlier plan'),
+        (('--out', '{folder}/plan_2.yaml'), 'plan_2.yaml cannot be written: File exists'),
+    ],
+)
+def test_plans_that_are_refused(tmp_path, capsys, words, text):
     (tmp_path / 'plan_2.yaml').touch()
-    assert run('plan', '--out', tmp_path) == 2
-    assert 'plan_2.yaml is of an earlier plan' in capsys.readouterr().err
+    assert run('plan', *(word.format(folder=tmp_path) for word in words)) == 2
+    assert text in capsys.readouterr().err
 
 
 @pytest.fixture(scope='module')

@@ -90,9 +90,7 @@ def test_runs_that_no_recording_can_state(boom, run):
     again = Attachment(own.mass, time=0.1)
     with pytest.raises(InputError, match='several loads'):
         truth_of(run, RELEASE.replace(attach=(again,), release=()))
-    with pytest.raises(
-        InputError, match=r'rate = 1e\+09 Hz gives \d+ rows of 25 numbers,'
-    ):
+    with pytest.raises(InputError, match=r'rate = 1e\+09 Hz gives \d+ rows of 25 numbers,'):
         readings(boom, RELEASE, load_sensors(), rate=1e9)
     short = simulate(boom, RELEASE.replace(duration=0.5, release=(0.1,)))
     cut = BoomRun(boom, short.columns, short.table[:1], short.states[:1], message='it failed')

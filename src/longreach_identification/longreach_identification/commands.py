@@ -19,6 +19,7 @@ from longreach_tools.output import (
     add_format,
     check_output,
     check_places,
+    making_directory,
     print_result,
     table,
     writing,
@@ -330,9 +331,14 @@ def _run_plan(arguments: argparse.Namespace) -> None:
             f'--parameters {",".join(wanted)}, allowed: at least one that is no bias of a gauge:'
             ' each recording has biases of its own'
         )
-    left = sorted(arguments.out.glob('plan_*.yaml')) if arguments.out is not None else []
-    if left:
-        raise InputError(f'{left[0]} is of an earlier plan; give another --out, or remove it')
+    if min(arguments.masses) <= 0.0:
+        raise InputError(f'--masses {min(arguments.masses):g}, allowed: above 0 kg')
+    if arguments.out is not None:
+        # A place that cannot be written is refused before the plan, which takes minutes.
+        with making_directory(arguments.out):
+            left = sorted(arguments.out.glob('plan_*.yaml'))
+        if left:
+            raise InputError(f'{left[0]} is of an earlier plan; give another --out, or remove it')
     possible = page.possible(start, arguments.pose, arguments.masses)
     resting, recordings = page.possible_at_rest(start, max(arguments.masses))
     at_rest = {recordings[-1].name: recordings} if resting else {}
