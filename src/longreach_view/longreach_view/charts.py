@@ -1,10 +1,11 @@
-"""Charts: signals that are plotted together, presets for each kind of machine, and their lines."""
+"""Charts: what is plotted together, as machines declare it, and the points of the lines."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,12 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
+from longreach_machine import convert, curves_of
 from longreach_machine.gaps import period_of, with_gaps
-from longreach_view.world import STALE, Series, World
+from longreach_tools.bag import absolute_name
+from longreach_tools.presets import Preset, Request, load_preset, preset_names
+from longreach_tools.signals import signals_of
+from longreach_view.world import STALE, Line, Machine, Series, World
 
 _MOST = 6
 # Decimals that are kept: without rounding a signal at rest would show noise of the last digits.
@@ -31,30 +36,37 @@ _INSTANT = 1e-6
 # Of lines, those of matplotlib, as in figures; of set points and of events.
 _COLOURS = ('#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd', '#8c564b')
 WANTED = EVENT = '#7d858f'
+_NUMBER = re.compile(r'\d+')
 _KEYS = {'title', 'unit', 'scale', 'signals'}
 
 
 class Chart(NamedTuple):
-    """Signals in one chart, ``/topic.field``, with factor and unit of what is shown."""
+    """Lines in one chart, with factor and unit of what is shown."""
 
     title: str
     unit: str
     scale: float
-    signals: tuple[str, ...]
+    lines: tuple[Line, ...]
 
     @property
     def label(self) -> str:
         """Title and unit."""
         return f'{self.title} [{self.unit}]' if self.unit else self.title
 
+    @property
+    def colours(self) -> list[str]:
+        """Colours of the lines; set points have that of what is wanted."""
+        pairs = zip(self.lines, _COLOURS, strict=False)
+        return [WANTED if line.wanted else colour for line, colour in pairs]
+
 
 def chart_of(signal: str) -> Chart:
     """Return the chart of a chosen signal, in the unit of its message."""
-    return Chart(signal.lstrip('/'), '', 1.0, (signal,))
+    return Chart(signal.lstrip('/'), '', 1.0, (Line(signal, signal.rpartition('/')[2]),))
 
 
 def load_presets() -> dict[str, list[dict[str, Any]]]:
-    """Return the presets by the name of a robot description, of the installed ``charts.yaml``."""
+    """Return charts of machines without a declaration, of the installed ``charts.yaml``."""
     path = share_directory('longreach_view') / 'config' / 'charts.yaml'
     presets: dict[str, list[dict[str, Any]]] = load_yaml(path)
     for kind, charts in presets.items():
@@ -67,61 +79,85 @@ def load_presets() -> dict[str, list[dict[str, Any]]]:
     return presets
 
 
-def preset_charts(
-    presets: dict[str, list[dict[str, Any]]], machine: str, kind: str, signals: Iterable[str]
-) -> list[Chart]:
-    """Return a machine's preset charts of signals that exist; ``other`` for unknown kinds."""
-    prefix = f'/{machine}/' if machine else '/'
-    own = [s.removeprefix(prefix) for s in signals if s.startswith(prefix)]
+def machine_charts(presets: dict[str, list[dict[str, Any]]], world: World) -> list[Chart]:
+    """Return the charts of all machines: of ``presets``, else of the panels that one declares."""
     charts = []
-    for chart in presets.get(kind, presets['other']):
-        found = [
-            prefix + signal
-            for pattern in chart['signals']
-            for signal in own
-            if re.fullmatch(re.escape(pattern).replace(r'\*', r'[^\[\]]*'), signal)
-        ]
-        if found:
-            found = list(dict.fromkeys(found))
-            unit, scale = chart.get('unit', ''), float(chart.get('scale', 1.0))
-            for k in range(0, len(found), _MOST):
-                number = f' ({k // _MOST + 1})' if len(found) > _MOST else ''
-                part = tuple(found[k : k + _MOST])
-                charts.append(Chart(chart['title'] + number, unit, scale, part))
+    for machine in world.machines.values():
+        declared = machine.kind in preset_names() - presets.keys()
+        chosen = presets.get(machine.kind, presets['other'])
+        found = _declared(machine, world) if declared else _preset(chosen, machine, world)
+        for title, unit, scale, lines in found:
+            for k in range(0, len(lines), _MOST):
+                number = f' ({k // _MOST + 1})' if len(lines) > _MOST else ''
+                name = f'{machine.name}: {title}{number}'.removeprefix(': ')
+                charts.append(Chart(name, unit, scale, tuple(lines[k : k + _MOST])))
     return charts
 
 
-def machine_charts(presets: dict[str, list[dict[str, Any]]], world: World) -> list[Chart]:
-    """Return the preset charts of all machines, whose names are in the titles."""
-    signals = world.signals()
-    return [
-        chart._replace(title=f'{machine.name}: {chart.title}'.removeprefix(': '))
-        for machine in world.machines.values()
-        for chart in preset_charts(presets, machine.name, machine.kind, signals)
-    ]
+def _preset(
+    charts: Iterable[dict[str, Any]], machine: Machine, world: World
+) -> Iterator[tuple[str, str, float, list[Line]]]:
+    """Yield title, unit, scale and lines of charts of signals that exist."""
+    prefix = f'/{machine.name}/' if machine.name else '/'
+    own = [s.removeprefix(prefix) for s in world.signals() if s.startswith(prefix)]
+    for chart in charts:
+        patterns = (re.escape(p).replace(r'\*', r'[^\[\]]*') for p in chart['signals'])
+        found = dict.fromkeys(s for p in patterns for s in own if re.fullmatch(p, s))
+        lines = [Line(prefix + s, s.partition('.')[2]) for s in found]
+        yield chart['title'], chart.get('unit', ''), float(chart.get('scale', 1.0)), lines
 
 
-def short_names(signals: Sequence[str]) -> list[str]:
-    """Return short names of signals for a legend: what distinguishes them."""
-    if len(signals) == 1:
-        return [signals[0].rpartition('/')[2]]
-    inside = [s[s.find('[') + 1 : s.find(']')] if '[' in s else '' for s in signals]
-    if all(inside) and len(set(inside)) == len(inside):
-        return inside
-    return [s.partition('.')[2] for s in signals]
+def _declared(machine: Machine, world: World) -> Iterator[tuple[str, str, float, list[Line]]]:
+    """Yield title, unit, scale and lines of declared panels, as far as their signals exist."""
+    try:
+        if machine.robot is not None:
+            preset = _of_machine(machine.kind)
+        else:
+            latest = machine.latest
+            request = Request(None, lambda topic: latest[absolute_name(topic, machine.name)])
+            preset = load_preset(machine.kind, request)
+    except (InputError, KeyError):
+        # No marker yet.
+        return
+    known = dict.fromkeys(world.signals())
+    for panel in preset.panels:
+        lines: list[Line] = []
+        for column, curve in curves_of(panel, preset.columns):
+            signals = signals_of(column, machine.name)
+            function = getattr(column.source, 'function', None)
+            topic, fields = signals[0].topic, tuple(s.field for s in signals)
+            exist = known.keys() >= {f'{topic}.{field}' for field in fields}
+            # Parameters that a function is bound to may be others than those of this machine.
+            if exist and not isinstance(function, partial):
+                name = f'{topic}.{column.name if function else fields[0]}'
+                lines.append(Line(name, curve.label, curve.wanted, fields, function))
+                # A panel has one unit. What is drawn from its start in small units is not here.
+                unit = column.unit
+        # Entries that differ in a number only, such as a beam more than the installed machine has.
+        alike = {_NUMBER.sub('', line.signal) for line in lines if line.function is None}
+        drawn = {line.signal for line in lines}
+        lines += [
+            Line(signal, signal.partition('.')[2])
+            for signal in known
+            if _NUMBER.sub('', signal) in alike and signal not in drawn
+        ]
+        if lines:
+            shown = panel.unit if unit == 'rad' or not panel.relative else unit
+            shown = shown or unit
+            scale = float(convert(np.array(1.0), unit, shown))
+            title = panel.label.replace('\n', ' ')
+            yield title, '' if shown == '1' else shown, scale, lines
 
 
-def colours_of(signals: Sequence[str]) -> list[str]:
-    """Return the colours of signals; set points have that of what is wanted."""
-    return [
-        WANTED if signal.endswith('set_point') else colour
-        for signal, colour in zip(signals, _COLOURS, strict=False)
-    ]
+@cache
+def _of_machine(kind: str) -> Preset:
+    """Return the panels of an installed machine."""
+    return load_preset(kind, Request(None, dict[str, Any]().__getitem__))
 
 
 def event_times(chart: Chart, world: World) -> list[float]:
     """Return the times of the events of a chart's machine [s]."""
-    machine = world.owner_of(chart.signals[0])
+    machine = world.owner_of(chart.lines[0].signal)
     return [] if machine is None else sorted({time for time, _ in machine.events})
 
 
@@ -184,7 +220,7 @@ def lines_of(
     parts: list[np.ndarray] = []
     ends: list[float] = []
     for world in worlds:
-        found = [world.series.get(signal, Series(1)) for signal in chart.signals]
+        found = [world.series.get(line.signal, Series(1)) for line in chart.lines]
         last = max(series.last for series in found)
         end = world.present if math.isfinite(world.present) else last
         ends.append(end if math.isfinite(end) else 0.0)

@@ -18,13 +18,11 @@ from longreach_view.charts import (
     EVENT,
     WANTED,
     Chart,
-    colours_of,
     event_times,
     limits_of,
     lines_of,
     load_presets,
     machine_charts,
-    short_names,
 )
 from longreach_view.page import Request, lacking_lines, scale_lines
 from longreach_view.recording import BagSource
@@ -78,7 +76,7 @@ def export(paths: Sequence[Path], file: Path) -> str:
         stop_server(server)
     charts = machine_charts(load_presets(), world)
     for shown in worlds:
-        shown.plot(signal for chart in charts for signal in chart.signals)
+        shown.plot(line for chart in charts for line in chart.lines)
     source.handle(Request('', 'seek', source.length))
     source.poll(world, 0.0)
     beside = importlib.resources.files(__package__).joinpath('export.html').read_text('utf-8')
@@ -102,7 +100,7 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
     from plotly.subplots import make_subplots
 
     rows = max(len(charts), 1)
-    names = [short_names(chart.signals) for chart in charts]
+    names = [[line.label for line in chart.lines] for chart in charts]
     for some in names if len(worlds) > 1 else ():
         some += [f'{name} (2)' for name in some]
     below = _LINE * max(map(_legend_lines, names), default=0)
@@ -117,8 +115,8 @@ def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> 
         times, *lines, _ = lines_of(chart, worlds, length, _MOST_POINTS)
         suffix = str(row) if row > 1 else ''
         for k, line in enumerate(lines):
-            second, number = divmod(k, len(chart.signals))
-            colour = colours_of(chart.signals)[number]
+            second, number = divmod(k, len(chart.lines))
+            colour = chart.colours[number]
             dash = 'dash' if second or colour == WANTED else 'solid'
             figure.add_scatter(
                 x=times,

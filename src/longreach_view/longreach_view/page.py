@@ -20,12 +20,10 @@ from longreach_view.charts import (
     WANTED,
     Chart,
     chart_of,
-    colours_of,
     limits_of,
     lines_of,
     load_presets,
     machine_charts,
-    short_names,
 )
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import EVENTS, STALE, Machine, World
@@ -287,17 +285,16 @@ class Page:
 
     def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...]) -> Any:
         """Add the plot of a chart; its last line is that of events, on a scale of their own."""
-        short = short_names(chart.signals)
         series: list[Any] = [{'label': 'time [s]'}]
         series += [
             {
-                'label': name,
+                'label': line.label,
                 'stroke': colour,
                 'width': 2.0,
                 'points': {'show': False},
                 'dash': _DASH if colour == WANTED else (),
             }
-            for name, colour in zip(short, colours_of(chart.signals), strict=True)
+            for line, colour in zip(chart.lines, chart.colours, strict=True)
         ]
         if self._ghost is not None:
             series += [
@@ -415,7 +412,7 @@ class Page:
                 # Kept from here on.
                 for known in (world, ghost):
                     if known is not None:
-                        known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
+                        known.plot(line for chart in charts for line in chart.lines)
                 with self._charts_tab:
                     self._plots = [(c, self._add_plot(c, self._lines(c, world))) for c in charts]
                 self._remove.options = (_CHOOSE, *(chart.label for chart in charts))

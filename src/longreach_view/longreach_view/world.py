@@ -60,6 +60,16 @@ class Sample(NamedTuple):
     begins: bool = False  # whether it is the first one of its topic after a reset
 
 
+class Line(NamedTuple):
+    """A number that is plotted, ``/topic.field``, or what follows from fields of a topic."""
+
+    signal: str
+    label: str
+    wanted: bool = False  # a set point
+    fields: tuple[str, ...] = ()
+    function: Callable[[np.ndarray], np.ndarray] | None = None  # (1, fields) -> (1,)
+
+
 class Series:
     """The latest values of a signal over time."""
 
@@ -144,6 +154,7 @@ class Machine:
     mountings: dict[str, Mounting] = field(default_factory=dict)
     lenses: dict[str, Lens] = field(default_factory=dict)
     losses: dict[str, int] = field(default_factory=dict)  # by topic
+    latest: dict[str, Any] = field(default_factory=dict)  # messages by topic
     _times: deque[tuple[float, float]] = field(default_factory=deque)
     _text: str = ''
 
@@ -221,7 +232,7 @@ class World:
         self.catalogue: dict[str, dict[str, None]] = {}
         self._looked: dict[str, float] = {}
         self.series: dict[str, Series] = {}
-        self._plotted: frozenset[str] = frozenset()
+        self._plotted: dict[str, list[Line]] = {}
         self._waiting: deque[Sample] = deque(maxlen=EVENTS)
 
     # --- messages ----------------------------------------------------------------------------
@@ -282,7 +293,7 @@ class World:
         self, machine: Machine, sample: Sample, last: str, kind: str, now: float
     ) -> None:
         """Take a message of a machine."""
-        message = sample.message
+        message = machine.latest[sample.topic] = sample.message
         if last == 'robot_description' and kind == 'String':
             machine.describe(message.data)
         elif last == 'joint_states' and kind == 'JointState':
@@ -361,11 +372,13 @@ class World:
         values = self._fields(message)
         # Names may come later, such as those of markers.
         self.catalogue.setdefault(topic, {}).update(dict.fromkeys(values))
-        if not math.isfinite(stamp):
-            return
-        for name, value in values.items():
-            series = self.series.get(f'{topic}.{name}')
-            if series is not None:
+        for line in self._plotted.get(topic, ()) if math.isfinite(stamp) else ():
+            value = values.get(line.signal.partition('.')[2])
+            if line.function is not None:
+                row = [[values.get(name, math.nan) for name in line.fields]]
+                value = float(line.function(np.array(row))[0])
+            if value is not None:
+                series = self.series[line.signal]
                 series.is_held |= is_held
                 series.append(stamp, value)
 
@@ -373,13 +386,14 @@ class World:
         """Return whether a signal of a topic is plotted."""
         return topic in self._plotted
 
-    def plot(self, signals: Iterable[str]) -> None:
-        """Keep the values of these signals, as ``/topic.field``, and of no others."""
-        self.series = {
-            signal: self.series.get(signal) or Series(self._capacity) for signal in signals
-        }
-        # Topics have no points in their names.
-        self._plotted = frozenset(signal.partition('.')[0] for signal in self.series)
+    def plot(self, lines: Iterable[Line]) -> None:
+        """Keep the values of these lines, and of no others."""
+        before, self.series, self._plotted = self.series, {}, {}
+        for line in lines:
+            if line.signal not in self.series:
+                # Topics have no points in their names.
+                self._plotted.setdefault(line.signal.partition('.')[0], []).append(line)
+                self.series[line.signal] = before.get(line.signal) or Series(self._capacity)
 
     def signals(self) -> list[str]:
         """Return the names of all signals that were seen."""

@@ -41,7 +41,7 @@ def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, 
     until(
         lambda: page.evaluate(PLACE) == pytest.approx(page.evaluate(AT, 11.0), abs=8.0), 'its line'
     )
-    assert line['name'] == 'joint_states.position[car_joint]'
+    assert line['name'] == 'car'
     assert page.title() == 'Longreach - crane'
     assert findings(page) == []
     assert (errors, [url for url in asked if url.startswith(('http', 'ws'))]) == ([], [])

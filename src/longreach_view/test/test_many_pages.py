@@ -151,7 +151,7 @@ def test_quick_clicks_are_requests_in_their_order():
 
 def test_the_address_of_a_page_chooses_charts():
     """Those of presets have labels, others names of signals; not as an image of another site."""
-    labels = ['crane/joint_states.effort[cable_joint]', 'crane: Position [m]']
+    labels = ['crane/joint_states.effort[cable_joint]', 'crane: position [m]']
     with contextlib.closing(View(FakeSource())) as view:
         query = urlencode({'chart': [*labels, 'nothing']}, doseq=True)
         urlopen(f'{view.address}?{query}', timeout=DEADLINE).close()

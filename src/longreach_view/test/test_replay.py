@@ -55,7 +55,7 @@ def play(source, world, now):
 @pytest.fixture
 def world():
     known = World(numeric_fields)
-    known.plot([POSITION])
+    known.plot(chart_of(POSITION).lines)
     return known
 
 
@@ -142,7 +142,7 @@ def test_commands_for_now_are_plotted_when_they_came_also_after_a_reset(tmp_path
         rows.append(('joint_states', time, joints))
         rows.append(('valve_command', time + 1, ValveCommand(name=['boom'], spool=[0.01 * k])))
     world, source = World(numeric_fields), BagSource([write_bag(tmp_path / 'a', 'crane', rows)])
-    world.plot([name])
+    world.plot(chart_of(name).lines)
     source.handle(Request('', 'seek', source.length))
     play(source, world, 0.0)
     times, spools = world.series[name].window(-math.inf, math.inf)
@@ -201,7 +201,7 @@ def test_a_chart_that_is_added_has_what_came_before(tmp_path, world):
     source.handle(Request('', 'seek', 6.0))
     play(source, world, 0.0)
     source.handle(Request('', 'play'))
-    world.plot(['/crane/joint_states.position[cable_joint]'])
+    world.plot(chart_of('/crane/joint_states.position[cable_joint]').lines)
     play(source, world, 0.0)
     times, _ = world.series['/crane/joint_states.position[cable_joint]'].window(0.0, math.inf)
     assert (times[0], times[-1]) == (5.0, pytest.approx(11.0))
@@ -223,7 +223,7 @@ def test_two_recordings_begin_together_and_their_charts_have_one_present(tmp_pat
     shown = [one.machines['crane'].positions['car_joint'] for one in (world, source.ghost())]
     assert shown == pytest.approx([1.0, -2.0])
     assert source.length == pytest.approx(10.0)
-    source.ghost().plot([POSITION])
+    source.ghost().plot(chart_of(POSITION).lines)
     source.handle(Request('', 'seek', 6.0))
     play(source, world, 0.0)
     times, first, second, _ = lines_of(chart_of(POSITION), [world, source.ghost()], 5.0)

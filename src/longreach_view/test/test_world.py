@@ -5,19 +5,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import WrenchStamped
+from sensor_msgs.msg import JointState
 
+from longreach_tools.fields import numeric_fields
 from longreach_view.charts import (
     WANTED,
     Chart,
     chart_of,
-    colours_of,
     limits_of,
     lines_of,
     load_presets,
-    preset_charts,
+    machine_charts,
 )
 from longreach_view.page import _state_row, lacking_lines
-from longreach_view.world import EVENTS, STALE, Machine, Sample, Series, World
+from longreach_view.world import EVENTS, STALE, Line, Machine, Sample, Series, World
 
 POSITION = '/north/joint_states.position[car_joint]'
 URDF = (
@@ -29,7 +31,7 @@ URDF = (
 def world_of(*samples):
     """Return a world in which the position of the car is plotted."""
     world = World(lambda message: {'position[car_joint]': message.position[0]})
-    world.plot([POSITION])
+    world.plot(chart_of(POSITION).lines)
     for sample in samples:
         world.take(sample, 0.0)
     return world
@@ -109,7 +111,7 @@ def test_a_clock_that_stands_still_means_paused_and_a_silent_one_does_not():
 def test_a_command_for_now_has_the_time_of_its_machine():
     world = World(lambda message: {'spool[a]': 0.3} if hasattr(message, 'spool') else {})
     world.take(sample(9.0), 0.0)
-    world.plot(['/north/valve_command.spool[a]'])
+    world.plot(chart_of('/north/valve_command.spool[a]').lines)
     command = SimpleNamespace(name=['a'], spool=[0.3])
     for stamp in (8.9, 0.0):
         topic = '/north/valve_command'
@@ -122,13 +124,13 @@ def test_only_chosen_signals_are_kept_and_values_without_stamp_get_the_machines_
     world = World(lambda message: {'position[car_joint]': message.position[0]})
     world.take(sample(1.0, 5.0), 0.0)
     assert world.signals() == [POSITION]
-    world.plot([POSITION])
+    world.plot(chart_of(POSITION).lines)
     for k in range(3):
         world.take(sample(2.0 + k, 10.0 * k), 0.0)
     found = world.series[POSITION].window(-math.inf, math.inf)
     np.testing.assert_array_equal(found, [[2.0, 3.0, 4.0], [0.0, 10.0, 20.0]])
     world = World(lambda message: {'data': message.data})
-    world.plot(['/n/set_point.data'])
+    world.plot(chart_of('/n/set_point.data').lines)
     world.machines['n'] = Machine('n', time=7.0)
     point = SimpleNamespace(data=3.0)
     world.take(Sample('/n/set_point', 'std_msgs/msg/Float64', point, None), 0.0)
@@ -169,18 +171,58 @@ def test_signals_that_a_first_message_does_not_have_are_found_later():
         assert world.signals() == expected
 
 
-def test_presets_choose_among_the_signals_that_exist():
-    presets = load_presets()
-    signals = ['/n/joint_states.position[car_joint]', '/n/joint_states.effort[car_joint]']
-    charts = preset_charts(presets, 'n', 'crane', [*signals, '/other/joint_states.position[x]'])
-    assert [chart.signals for chart in charts] == [(signals[0],), (signals[1],)]
-    assert charts[1].label == 'Motor force [N]'
-    (chart,) = preset_charts(presets, 'n', 'unheard of', signals)
-    assert chart.signals == (signals[0],)
-    many = [f'/n/joint_states.position[{name}]' for name in 'abcdefg']
-    charts = preset_charts(presets, 'n', 'unheard of', many)
-    assert [chart.signals for chart in charts] == [tuple(many[:6]), tuple(many[6:])]
-    assert [chart.label for chart in charts] == ['Positions (1)', 'Positions (2)']
+def charts_of(kind, names, presets=None):
+    """Return the charts of a machine with some joints, their last values, labels and lines."""
+    world = World(numeric_fields)
+    world.take(described(URDF.replace('crane', kind)), 0.0)
+    message = JointState(name=names, position=[0.5] * len(names), effort=[2.0] * len(names))
+    state = Sample('/north/joint_states', 'sensor_msgs/msg/JointState', message, 1.0)
+    world.take(state, 0.0)
+    charts = machine_charts(load_presets() | (presets or {}), world)
+    world.plot(line for chart in charts for line in chart.lines)
+    world.take(state._replace(stamp=2.0), 0.0)
+    last = {signal: series.window(2.0, 2.0)[1].tolist() for signal, series in world.series.items()}
+    shown = [(chart.label, [line.label for line in chart.lines]) for chart in charts]
+    return charts, last, shown
+
+
+def test_charts_are_the_panels_of_a_machine_as_far_as_there_are_signals():
+    charts, last, shown = charts_of('crane', ['car_joint', 'cable_joint'])
+    assert shown == [
+        ('north: position [m]', ['car']),
+        ('north: angle [deg]', ['cable']),
+        ('north: force [N]', ['motor']),
+    ]
+    assert charts[1].scale == pytest.approx(math.degrees(1.0))
+    assert last[POSITION] == [0.5]
+    # A beam more than the installed boom has, and from no start.
+    beams = [f'beam_{k}_joint' for k in range(1, 6)]
+    (_, _, angles) = charts_of('boom', [*beams, *(f'cylinder_{k}' for k in range(1, 6))])[2]
+    assert angles == ('north: joint angle [deg]', [*'1234', 'position[beam_5_joint]'])
+
+
+def test_a_chart_has_what_follows_from_several_numbers_but_not_by_parameters():
+    world = World(numeric_fields)
+    world.take(described(URDF.replace('crane', 'excavator')), 0.0)
+    soil = WrenchStamped()
+    soil.wrench.force.x, soil.wrench.force.z = 3.0, 4.0
+    force = Sample('/north/soil_force', 'geometry_msgs/msg/WrenchStamped', soil, 1.0)
+    world.take(force, 0.0)
+    (chart,) = machine_charts(load_presets(), world)
+    world.plot(chart.lines)
+    world.take(force._replace(stamp=2.0), 0.0)
+    assert (chart.label, chart.scale) == ('north: cylinders, soil [kN]', 1e-3)
+    assert lines_of(chart, [world], 1.0)[1][-1] == 0.005
+
+
+def test_charts_of_machines_without_panels_are_those_of_a_file():
+    many = list('abcdefg')
+    *_, shown = charts_of('unheard_of', many)
+    labels = [f'position[{name}]' for name in many]
+    assert shown == [('north: Positions (1)', labels[:6]), ('north: Positions (2)', labels[6:])]
+    own = {'crane': [{'title': 'A', 'unit': 'N', 'signals': ['joint_states.effort[c*]']}]}
+    *_, shown = charts_of('crane', ['car_joint', 'x'], own)
+    assert shown == [('north: A [N]', ['effort[car_joint]'])]
 
 
 def load(time, mass):
@@ -274,14 +316,16 @@ def test_an_event_is_an_upright_line_in_a_chart():
 
 def test_motions_of_micrometres_are_in_charts():
     world = world_of(*(sample(float(k), 1e-6 * k) for k in range(3)))
-    (chart,) = preset_charts(load_presets(), 'north', 'unheard of', [POSITION])
-    assert lines_of(chart, [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
+    assert lines_of(chart_of(POSITION), [world], 2.0)[1].tolist() == [0.0, 1e-6, 2e-6]
 
 
 def test_a_gap_is_none_of_a_line_and_what_is_published_on_changes_holds():
-    world, chart = World(lambda message: message), Chart('', '', 1.0, ('/n/a.x', '/n/load.m'))
+    world, chart = (
+        World(lambda message: message),
+        Chart('', '', 1.0, (Line('/n/a.x', 'x'), Line('/n/load.m', 'm'))),
+    )
     world.machines['n'] = Machine('n', time=0.0)
-    world.plot([*chart.signals, '/n/set_point.data'])
+    world.plot([*chart.lines, *chart_of('/n/set_point.data').lines])
     for k in (*range(300), *range(400, 900)):
         world.series['/n/a.x'].append(0.01 * k, 1.0)
     for time in (0.0, 0.2, 3.0):
@@ -300,8 +344,8 @@ def test_a_gap_is_none_of_a_line_and_what_is_published_on_changes_holds():
 
 def test_a_line_with_more_samples_hides_none_of_a_longer_one():
     world = World(lambda message: message)
-    chart = Chart('', '', 1.0, ('/n/a.x', '/n/b.x'))
-    world.plot(chart.signals)
+    chart = Chart('', '', 1.0, (Line('/n/a.x', 'x'), Line('/n/b.x', 'x')))
+    world.plot(chart.lines)
     for k in range(13):
         world.series['/n/a.x'].append(0.5 * k, float(k % 2))
     for k in range(31):
@@ -336,6 +380,7 @@ def test_joints_that_no_sample_has_are_named():
 
 
 def test_set_points_are_grey_and_others_have_colours_of_their_own():
-    first, wanted, last = colours_of(['/n/a.x', '/n/status.set_point', '/n/a.y'])
+    lines = [Line('', '', wanted=k == 1) for k in range(3)]
+    first, wanted, last = Chart('', '', 1.0, tuple(lines)).colours
     assert wanted == WANTED
     assert len({first, wanted, last}) == 3
