@@ -2,7 +2,7 @@
 Bending lines and Ritz functions against textbook formulas and against independent solutions.
 
 The independent solutions: the boundary-value problem Henikl 2015, (9) to (13), as it is printed,
-by collocation with the reactions unknown, and adaptive quadrature of the curvature.
+by collocation with the reactions unknown.
 """
 
 import dataclasses
@@ -116,23 +116,6 @@ def boundary_value_solution(beam, load, x):
     return np.where(inner, values[0], values[4])
 
 
-@pytest.mark.parametrize(
-    ('load', 'expected'),
-    [
-        ('force', lambda s: s**2 * (3.0 - s) / 2.0),
-        ('moment', lambda s: s**2),
-        ('weight', lambda s: s**2 * (6.0 - 4.0 * s + s**2) / 3.0),
-    ],
-)
-def test_uniform_cantilever(load, expected):
-    s = np.linspace(0.0, 1.0, 57)
-    line = LINES[load](uniform())
-    np.testing.assert_allclose(line.at(s * LENGTH), expected(s), atol=1e-13)
-    middle, step = s[1:-1], 1e-4
-    slope = (expected(middle + step) - expected(middle - step)) / (2.0 * step * LENGTH)
-    np.testing.assert_allclose(line.at(middle * LENGTH, 1), slope, atol=1e-8)
-
-
 def overhanging(load, a, x):
     """Return the uniform beam's line over two supports at 0 and a, up to a factor; by hand."""
     c, s = LENGTH - a, x - a
@@ -150,7 +133,7 @@ def overhanging(load, a, x):
     return np.where(x < a, inner, outer)
 
 
-@pytest.mark.parametrize('support', [0.2, 2.4, 5.0, 9.0])
+@pytest.mark.parametrize('support', [0.2, 2.4, 5.0, 9.5])
 @pytest.mark.parametrize('load', LINES)
 def test_uniform_beam_on_two_supports(load, support):
     x = np.linspace(0.0, LENGTH, 97)
@@ -179,23 +162,6 @@ def test_places_that_differ_by_rounding_are_one():
     beam = uniform(0.1 + 0.2)
     near = dataclasses.replace(beam, breaks=(0.3, float(np.nextafter(LENGTH, 0.0))))
     np.testing.assert_array_equal(near.grid, beam.grid)
-
-
-@pytest.mark.parametrize('tip', [0.5, 0.1, 0.02])
-def test_strong_taper_by_quadrature(tip):
-    beam = tapered(tip=tip)
-    places = np.array([1.0, 4.0, 8.5, LENGTH])
-
-    def deflection(x):
-        def curving(s):
-            return (x - s) * (LENGTH - s) / float(beam.bending_stiffness(s))
-
-        return float(quad(curving, 0.0, x, epsabs=0.0, epsrel=1e-12)[0])
-
-    expected = np.array([deflection(x) for x in places])
-    np.testing.assert_allclose(
-        tip_force_line(beam).at(places), expected / expected[-1], rtol=1e-6, atol=0.0
-    )
 
 
 def test_quadrature_is_exact_for_products_of_functions():
