@@ -4,8 +4,8 @@ The closed loop against an independent program.
 The program below shares nothing with the library but parameter and scenario objects, and, for
 cranes other than C13R's, the designed matrices. Its right-hand side comes from the mass-matrix
 form by elimination, its controller is plain Python. The nonlinear model is integrated from sample
-to sample by SciPy: DOP853 at 1e-13, in the braked phase too, where it is quicker than Radau at this
-tolerance. The linear model is sampled exactly, by the matrix exponential.
+to sample by SciPy: DOP853 at 1e-13. The linear model is sampled exactly, by the matrix
+exponential.
 """
 
 import dataclasses
