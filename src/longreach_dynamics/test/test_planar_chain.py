@@ -58,7 +58,6 @@ class Lagrange:
     mass_matrix: Any
     bias: Any
     energy: Any
-    power: Any  # by which the energy grows
     virtual_work: Any  # of the wrenches
     centers: Any  # places, velocities and accelerations of the centres of gravity, (2, n) each
     joints: Any  # places (2, n)
@@ -89,7 +88,6 @@ def lagrange(chain, wrenches=()):
         potential += chain.masses[i] * chain.gravity * centers[i][1]
     by_rate = casadi.gradient(kinetic, v)
     bias = casadi.jtimes(by_rate, q, v) - casadi.gradient(kinetic - potential, q)
-    power = casadi.jtimes(kinetic + potential, q, v) + casadi.jtimes(kinetic, v, a)
     work = casadi.SX.zeros(n)
     for wrench, point in zip(wrenches, places, strict=True):
         work += casadi.jacobian(point, q).T @ casadi.vertcat(wrench.fx, wrench.fz)
@@ -100,7 +98,6 @@ def lagrange(chain, wrenches=()):
         casadi.Function('f', [q], [casadi.jacobian(by_rate, v)]),
         casadi.Function('f', [q, v], [bias]),
         casadi.Function('f', [q, v], [kinetic + potential]),
-        casadi.Function('f', [q, v, a], [power]),
         casadi.Function('f', [q], [work]),
         casadi.Function('f', [q, v, a], [r, s, acceleration]),
         casadi.Function('f', [q], [casadi.horzcat(*joints[:-1])]),
@@ -237,20 +234,6 @@ def test_each_link_with_its_reactions_is_a_free_body(size):
                 moment += cross(place - r[:, i], push) + wrench.moment
         assert np.abs(force - mass * acceleration[:, i]).max() < 1e-12 * size_of_forces
         assert abs(moment - chain.inertias[i] * a[: i + 1].sum()) < 1e-11 * size_of_forces
-
-
-@pytest.mark.parametrize('size', SIZES)
-def test_torques_and_wrenches_change_the_energy_by_their_power(size):
-    random = np.random.default_rng(90 + size)
-    for count in (0, 1, 5):
-        chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
-        exact = lagrange(chain, wrenches)
-        q, v, torque = random.normal(0.0, [[2.0], [3.0], [100.0]], (3, size))
-        a = chain.forward_dynamics(q, v, torque, wrenches or None)
-        powers = v * (torque + vector(exact.virtual_work(q)))
-        # Terms may cancel.
-        error = float(exact.power(q, v, a)) - powers.sum()
-        assert abs(error) < 1e-10 * np.abs(powers).max()
 
 
 def swing(chain, start, times):
