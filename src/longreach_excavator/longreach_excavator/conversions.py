@@ -18,10 +18,9 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.state import CLOSED, ExcavatorCommand
-from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.terrain import FIRM, VOLUME, Ground
 from longreach_excavator.visuals import soil_body
-from longreach_node.hydraulic_messages import finite_values, hydraulic_state, values_from_command
+from longreach_node.hydraulic_messages import hydraulic_state, values_from_command
 from longreach_node.joint_messages import joint_values
 from longreach_node.markers import (
     BLUE,
@@ -32,7 +31,6 @@ from longreach_node.markers import (
     line_marker,
     triangles_marker,
 )
-from longreach_node.stamps import nanoseconds_of
 
 # Names in reactions: joints, cylinders, connecting rods, as in columns.OBSERVED.
 PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
@@ -130,18 +128,6 @@ def forces_to_message(
     return MarkerArray(markers=markers)
 
 
-def command_to_message(command: ExcavatorCommand, header: Header) -> ValveCommand:
-    """Return a command as a message with the header of the sample that it answers."""
-    forces = {
-        name: force
-        for name, force in zip(CYLINDERS, command.forces, strict=True)
-        if force is not None
-    }
-    if not forces:
-        return ValveCommand(header=header, name=CYLINDERS, spool=command.spools)
-    return ValveCommand(header=header, name=list(forces), force=list(forces.values()))
-
-
 def command_from_message(
     message: ValveCommand, excavator: ExcavatorParameters
 ) -> ExcavatorCommand:
@@ -164,14 +150,3 @@ def rates_from_message(message: JointState) -> tuple[float, ...]:
     """Return the commanded rates [rad/s] of boom, arm and bucket; 0 for those left out."""
     rates = joint_values('joint_velocity', 'rad/s', message.name, message.velocity, _JOINTS)
     return tuple(rates.get(joint, 0.0) for joint in _JOINTS)
-
-
-def measurement_from_messages(joints: JointState, hydraulics: HydraulicState) -> Measurement:
-    """Return the station's measurement; InputError for what is missing or not finite."""
-    return Measurement(
-        nanoseconds_of(joints.header.stamp) * 1e-9,
-        finite_values('joint_states', joints.name, joints.position, _JOINTS),
-        finite_values('joint_states', joints.name, joints.velocity, _JOINTS),
-        finite_values('hydraulics', hydraulics.name, hydraulics.head_pressure, CYLINDERS),
-        finite_values('hydraulics', hydraulics.name, hydraulics.rod_pressure, CYLINDERS),
-    )

@@ -18,8 +18,6 @@ class OperatorNode(Base):
     """Sticks or joint velocities become commands to the cylinders."""
 
     spec, command_topic = EXCAVATOR, 'cylinder_command'
-    measurement_of = staticmethod(conversions.measurement_from_messages)
-    message_of = staticmethod(conversions.command_to_message)
     station: Teleoperation
 
     def __init__(self) -> None:

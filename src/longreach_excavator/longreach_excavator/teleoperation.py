@@ -133,6 +133,7 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
     parameters: TeleoperationParameters
     excavator: ExcavatorParameters
     closed: ExcavatorCommand = CLOSED
+    measurement = Measurement
 
     def asks_for_swing(self, axes: Sequence[float]) -> bool:
         """Return whether a stick commands the swing, which the planar model does not have."""

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from longreach_msgs.msg import HydraulicState, ValveCommand
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
-
 from longreach_harvester.control import load_controller
-from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.spec import HARVESTER
-from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
-from longreach_node.hydraulic_messages import finite_values
+from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.operator_node import OperatorParameters
-from longreach_node.stamps import nanoseconds_of
 
 
 class OperatorNode(Base):
@@ -30,14 +24,3 @@ class OperatorNode(Base):
         station = Teleoperation(chosen, machine, load_controller())
         station.warm_up()
         return station
-
-    @staticmethod
-    def measurement_of(joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG004
-        """Return a sample; InputError when a joint is missing or not finite."""
-        angles = finite_values('joint_states', joints.name, joints.position, JOINTS)
-        return Measurement(nanoseconds_of(joints.header.stamp) * 1e-9, angles)
-
-    @staticmethod
-    def message_of(command: tuple[float, ...], header: Header) -> ValveCommand:
-        """Return spools as a message."""
-        return ValveCommand(header=header, name=JOINTS, spool=command)

@@ -12,7 +12,6 @@ from sensor_msgs.msg import JointState
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
-from longreach_harvester.operator_node import OperatorNode
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
 from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
@@ -28,8 +27,8 @@ from longreach_tools.output import print_result, summary_table
 class HarvesterDriver(Driver):
     """Keys become spools; rows are time, joint angles, spools, and angles of a head that hangs."""
 
-    operator = OperatorNode
-    harvester: HarvesterParameters
+    spec = HARVESTER
+    machine: HarvesterParameters
 
     def row_of(self, joints: JointState, hydraulics: HydraulicState) -> Row:
         """Return the row of a sample."""
@@ -41,7 +40,7 @@ class HarvesterDriver(Driver):
 
     def show(self, row: Row) -> str:
         """Return time and place of the tip."""
-        x, y, z = tip_at(self.harvester, np.array(row[1:4])).tolist()
+        x, y, z = tip_at(self.machine, np.array(row[1:4])).tolist()
         return f'{row[0]:.1f} s, tip at {x:.2f}, {y:.2f}, {z:.2f} m'
 
 
@@ -56,8 +55,8 @@ def drive_harvester(arguments: argparse.Namespace) -> int:
         for control in ('joints', 'tip')
     )
     tip.warm_up()
-    driver = HarvesterDriver((joints, tip), Keys(arguments.speed, parameters.control == 'tip'))
-    driver.harvester = harvester
+    keys = Keys(arguments.speed, parameters.control == 'tip')
+    driver = HarvesterDriver(harvester, (joints, tip), keys)
     rows = driver.drive(arguments.namespace, arguments.timeout)
     if len(rows) < 2:
         raise LongreachError('no two samples came while driving: there are no training figures')

@@ -70,6 +70,7 @@ class Teleoperation(Station[Measurement, tuple[float, ...]]):
     harvester: HarvesterParameters
     controller: ControllerParameters
     closed: tuple[float, ...] = CLOSED
+    measurement = Measurement
 
     def spools_of(self, asked: Mapping[str, float]) -> tuple[float, ...]:
         """Return the spools of swing, boom and stick; there is no valve of a tool."""

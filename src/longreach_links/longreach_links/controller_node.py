@@ -48,7 +48,7 @@ class ControllerNode(TrajectoryControllerNode[JointState]):
 
     def measurement_of(self, joints: JointState, hydraulics: None) -> Measurement:
         """Return the measurements for a cycle."""
-        return self.follower.measured(*self.measure(joints, hydraulics))
+        return self.follower.measured(*self.messages.measured(joints, hydraulics))
 
     def message_of(self, command: Torques, header: Header) -> JointState:
         """Return torques as a message."""

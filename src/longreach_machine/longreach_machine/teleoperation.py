@@ -22,7 +22,7 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -200,6 +200,7 @@ class Station(Generic[Measurement, Command]):
 
     parameters: SticksParameters
     closed: Command
+    measurement: ClassVar[type[Any]]  # takes time [s] and what the machine ``measures``
 
     # --- what a machine provides -------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,12 +68,6 @@ def values_from_command(
     return by_name, {}
 
 
-def valve_command(names: Sequence[str], command: Any, header: Header) -> ValveCommand:
-    """Return a command as a message: spool positions, or what has them as ``spools``."""
-    spools = getattr(command, 'spools', command)
-    return ValveCommand(header=header, name=names, spool=spools)
-
-
 def spools_from_message(
     message: ValveCommand, known: Sequence[str], topic: str
 ) -> tuple[float, ...]:
@@ -114,22 +108,26 @@ def finite_values(
     return np.array([by_name[name] for name in wanted])
 
 
-def measuring(
-    spec: MachineSpec[Any, Any, Any], parameters: Any
-) -> Callable[[Any, Any], list[np.ndarray]]:
-    """Return the function that gives what a controller ``measures`` in both halves of a sample."""
-    wanted = []
-    for family in spec.measures:
-        found = [c.source for c in spec.columns(parameters) if c.family == family]
-        sources = [source for source in found if isinstance(source, Source)]
-        topic, field, _ = sources[0]
-        wanted.append((topic, field, [source.name for source in sources]))
+class ControlMessages:
+    """What a controller of a declared machine gets and sends, by the names of its columns."""
 
-    def measure(joints: Any, hydraulics: Any) -> list[np.ndarray]:
+    def __init__(self, spec: MachineSpec[Any, Any, Any], parameters: Any) -> None:
+        self._actuators, self._wanted = spec.actuators(parameters), []
+        for family in spec.measures:
+            found = [c.source for c in spec.columns(parameters) if c.family == family]
+            sources = [source for source in found if isinstance(source, Source)]
+            names = [source.name for source in sources]
+            self._wanted.append((sources[0].topic, sources[0].field, names))
+
+    def measured(self, joints: Any, hydraulics: Any) -> list[np.ndarray]:
+        """Return the families that the machine ``measures``; InputError as finite_values."""
         given = {'joint_states': joints, 'hydraulics': hydraulics}
         return [
             finite_values(topic, given[topic].name, getattr(given[topic], field), names)
-            for topic, field, names in wanted
+            for topic, field, names in self._wanted
         ]
 
-    return measure
+    def command(self, command: Any, header: Header) -> ValveCommand:
+        """Return the message of spool positions, or of what has them as ``spools``."""
+        spools = getattr(command, 'spools', command)
+        return ValveCommand(header=header, name=self._actuators, spool=spools)

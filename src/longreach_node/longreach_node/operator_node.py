@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState, Joy
-from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
@@ -25,6 +24,7 @@ from longreach_machine.teleoperation import CONTROLS, OperatorState, Order, Stat
 from longreach_node import qos
 from longreach_node.cycle_node import CycleNode
 from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.hydraulic_messages import ControlMessages
 from longreach_node.parameters import declare
 
 
@@ -52,6 +52,7 @@ class OperatorNode(CycleNode[ValveCommand]):
         self._frame = frame_name(self, settings, self.spec.root_frame)
         machine = self.spec.load(settings.file or None, settings)
         self.station = self.make_station(machine, settings)
+        self._messages = ControlMessages(self.spec, machine)
         self.forget()
         self._sources: list[Subscription] = []
         self._is_shared = False
@@ -68,14 +69,6 @@ class OperatorNode(CycleNode[ValveCommand]):
         """Return the station of a machine, its functions compiled."""
         raise NotImplementedError
 
-    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
-        """Return what the station knows of the machine; InputError for no sample of it."""
-        raise NotImplementedError
-
-    def message_of(self, command: Any, header: Header) -> ValveCommand:
-        """Return the station's command as a message."""
-        raise NotImplementedError
-
     # --- what it does ------------------------------------------------------------------------
 
     def hear_orders(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
@@ -90,9 +83,13 @@ class OperatorNode(CycleNode[ValveCommand]):
         self, stamp: int, joints: JointState, hydraulics: HydraulicState
     ) -> ValveCommand | None:
         """Return the command for a sample; None before the first order with motion."""
-        measured = self.measurement_of(joints, hydraulics)
+        measured = self.station.measurement(
+            stamp * 1e-9, *self._messages.measured(joints, hydraulics)
+        )
         self._state, command = self.station.cycle(self._state, measured, time.monotonic())
-        return None if command is None else self.message_of(command, header_at(stamp, self._frame))
+        if command is None:
+            return None
+        return self._messages.command(command, header_at(stamp, self._frame))
 
     def state_text(self) -> str:
         """Return the state of the operator's station as text."""

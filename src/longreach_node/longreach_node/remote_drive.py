@@ -13,8 +13,10 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
+from longreach_machine import MachineSpec
 from longreach_machine.teleoperation import OperatorState, Station
 from longreach_node import qos
+from longreach_node.hydraulic_messages import ControlMessages
 from longreach_node.keyboard import HELP, Keys, terminal_keys
 from longreach_node.remote import remote
 from longreach_node.samples import Pairs
@@ -30,13 +32,16 @@ class Driver:
     """
     Samples of a machine, answered as the keys say; a machine provides what is abstract.
 
-    ``stations`` are joint by joint, and by the tip.
+    ``machine`` are its parameters; ``stations`` are joint by joint, and by the tip.
     """
 
-    operator: ClassVar[Any]  # the node of sticks, whose measurements and messages these are
+    spec: ClassVar[MachineSpec[Any, Any, Any]]
 
-    def __init__(self, stations: tuple[Station[Any, Any], Station[Any, Any]], keys: Keys) -> None:
-        self._stations, self._keys = stations, keys
+    def __init__(
+        self, machine: Any, stations: tuple[Station[Any, Any], Station[Any, Any]], keys: Keys
+    ) -> None:
+        self.machine, self._stations, self._keys = machine, stations, keys
+        self._messages = ControlMessages(self.spec, machine)
         self._pairs = Pairs()
         self._state, self._latest = OperatorState(), -1
         self._rows: list[Row] = []
@@ -64,7 +69,7 @@ class Driver:
         # Not a terminal: said at once, before any wait.
         with terminal_keys(stream):
             pass
-        spec = self.operator.spec
+        spec = self.spec
         with remote('drive', namespace, timeout, spec.launch) as far:
             self._publisher = far.sole_publisher(ValveCommand, spec.valves, spec.other_senders)
             far.moving_sample(HydraulicState, 'hydraulics', spec.name, spec.stands_still)
@@ -81,7 +86,7 @@ class Driver:
             finally:
                 print(file=sys.stderr)
                 # A stamp of zero is now.
-                closed = self.operator.message_of(self._stations[0].closed, Header())
+                closed = self._messages.command(self._stations[0].closed, Header())
                 far.deliver(self._publisher, closed)
             return self._rows
 
@@ -98,7 +103,7 @@ class Driver:
                 raise InputError(self._problem)
             if now - looked > _LOOK:
                 looked = now
-                far.check_alone(self._publisher, self.operator.spec.other_senders)
+                far.check_alone(self._publisher, self.spec.other_senders)
             if now - shown > _SHOW and self._rows:
                 shown = now
                 what = 'tip' if keys.by_tip else 'joints'
@@ -117,12 +122,13 @@ class Driver:
             self._state, self._rows = OperatorState(), []
         self._latest = stamp
         try:
-            measured = self.operator.measurement_of(joints, hydraulics)
+            values = self._messages.measured(joints, hydraulics)
             self._rows.append(self.row_of(joints, hydraulics))
         except InputError as error:
             self._problem = f'sample of {stamp * 1e-9:.6f} s is not used: {error}'
             return
         station = self._stations[self._keys.by_tip]
+        measured = station.measurement(stamp * 1e-9, *values)
         self._state, command = station.cycle(self._state, measured, time.monotonic())
         if command is not None:
-            self._publisher.publish(self.operator.message_of(command, joints.header))
+            self._publisher.publish(self._messages.command(command, joints.header))

@@ -32,7 +32,7 @@ from longreach_node import qos
 from longreach_node.cycle_node import CycleNode
 from longreach_node.follow_trajectory import TrajectoryAction, action_types
 from longreach_node.frames import frame_name, header_at
-from longreach_node.hydraulic_messages import measuring, valve_command
+from longreach_node.hydraulic_messages import ControlMessages
 from longreach_node.joint_messages import check_size, joint_values, order_from_message
 from longreach_node.parameters import declare
 
@@ -70,8 +70,7 @@ class TrajectoryControllerNode(CycleNode[Command]):
         settings = declare(self, self.settings_type, self._on_settings)
         self._frame = frame_name(self, settings, self.spec.root_frame)
         self._machine, self._scenario = settings.read(self.spec)
-        self.measure = measuring(self.spec, self._machine)
-        self._actuators = self.spec.actuators(self._machine)
+        self.messages = ControlMessages(self.spec, self._machine)
         self._on_settings(settings)
         # Compile before a plant in real time waits for the first command.
         self.follower.warm_up()
@@ -108,11 +107,11 @@ class TrajectoryControllerNode(CycleNode[Command]):
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
         """Return what the follower knows of the machine; InputError for no sample of it."""
-        return self.measurement(*self.measure(joints, hydraulics))
+        return self.measurement(*self.messages.measured(joints, hydraulics))
 
     def message_of(self, command: Any, header: Header) -> Any:
         """Return the follower's command as a message."""
-        return valve_command(self._actuators, command, header)
+        return self.messages.command(command, header)
 
     # --- what it does ------------------------------------------------------------------------
 
