@@ -109,7 +109,8 @@ def equilibrium(
             )
         raise LongreachError(
             'no static equilibrium found at the angles'
-            f' {np.degrees(angles).round(3).tolist()} deg: {weak} are too weak for this weight; raise {raised} or lower mass and load'
+            f' {np.degrees(angles).round(3).tolist()} deg: {weak} are too weak for'
+            f' this weight; raise {raised} or lower mass and load'
         )
     g = potential_forces(q, constants)
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
