@@ -16,9 +16,9 @@ from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import row_of
+from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import simulators_of
 
 SCALE = 0.5
 DURATION = 1.0

@@ -9,8 +9,7 @@ import pytest
 from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.image_sources import open_source
-from longreach_markers.io.pictures import Picture, pictures_of
+from longreach_markers.io.image_sources import Picture, open_source, pictures_of
 from longreach_markers.tracking import image_sets
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.image_sets import ImagePairs

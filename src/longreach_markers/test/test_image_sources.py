@@ -11,8 +11,7 @@ from independent_views import write_matroska, write_video
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io import stored_images
-from longreach_markers.io.image_sources import open_source
-from longreach_markers.io.pictures import pictures_of
+from longreach_markers.io.image_sources import open_source, pictures_of
 
 HEIGHT, WIDTH = 24, 32
 

@@ -13,7 +13,7 @@ from small_rig import START, small_rig, write_rig
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import rule_of
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.pictures import Picture
+from longreach_markers.io.image_sources import Picture
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, detect
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
 from longreach_markers.rig import load_rig

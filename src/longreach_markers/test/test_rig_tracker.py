@@ -18,8 +18,8 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.image_motion import Track
 from longreach_markers.tracking.rig_tracker import RigTracker
+from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import simulators_of
 
 RATE = 15.0
 CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))

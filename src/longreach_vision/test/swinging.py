@@ -8,7 +8,7 @@ from known_rig import LENS, POSES, moved_pose
 from small_rig import seen_at
 
 from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.io.pictures import Picture
+from longreach_markers.io.image_sources import Picture
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.clock_offset import estimate_offset
 from longreach_markers.tracking.follower import follow

@@ -24,9 +24,9 @@ from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.conversions import camera_to_info
+from longreach_vision.simulator.camera_simulator import drawn_pictures, simulators_of
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import drawn_pictures, simulators_of
 
 SAMPLE = 5_000_000  # [ns]
 LOOK = CameraLook(clutter=4)

@@ -24,8 +24,8 @@ from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.commands import tracking_commands
 from longreach_vision.commands.arguments import rig_files
 from longreach_vision.commands.rig_files import write_time
+from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
 BASE = POSES['right'].translation - POSES['left'].translation
 ALONG = tuple(BASE / np.linalg.norm(BASE))

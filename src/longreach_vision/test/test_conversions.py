@@ -24,7 +24,7 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
 from longreach_markers.tracking.frames import Estimate, RigFrame
 from longreach_tools.bag import bag_typestore
 from longreach_vision.io.bag_files import image_to_gray
-from longreach_vision.io.messages import Messages
+from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import (
     array_to_image,
     camera_to_info,

@@ -22,9 +22,9 @@ from longreach_markers.rig import MountedCamera, load_rig
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.io.track_table import columns_of
+from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
 THREE = ('left', 'right', 'top')
 LOOK = CameraLook(clutter=10, seed=3)

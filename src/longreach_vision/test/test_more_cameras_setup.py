@@ -23,7 +23,7 @@ from longreach_markers.setup.reference_points import reference_file
 from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
 from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
-from longreach_vision.commands.check_commands import _text
+from longreach_vision.commands.tracking_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
 
 DELAYS = {'left': 0.0, 'right': 0.015, 'top': 0.006}

@@ -17,9 +17,9 @@ from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import columns_of
 from longreach_vision.ros.node_parameters import CameraNodeParameters, TrackerParameters
 from longreach_vision.ros.simulated_node import SimulatedParameters
+from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import simulators_of
 
 PACKAGE = Path(__file__).resolve().parent.parent
 README = (PACKAGE / 'README.md').read_text(encoding='utf-8')

@@ -8,7 +8,7 @@ from longreach_dynamics.tables import read_table
 from longreach_vision.commands import simulation_commands
 from longreach_vision.io import picture_files
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.simulator.sequences import drawn_pictures
+from longreach_vision.simulator.camera_simulator import drawn_pictures
 
 
 def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):

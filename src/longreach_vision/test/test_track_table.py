@@ -8,7 +8,7 @@ from small_commands import small_path
 from small_rig import NAMES, START, frame_at
 
 from longreach_tools import run_figure
-from longreach_vision.commands.track_figures import draw_tracks
+from longreach_vision.commands.track_output import draw_tracks
 from longreach_vision.io.track_table import Tracks, columns_of, compare, noise, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 

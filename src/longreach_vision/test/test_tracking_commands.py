@@ -35,8 +35,7 @@ from longreach_vision import track
 from longreach_vision.commands.track_output import _advice
 from longreach_vision.commands.vision_commands import configure
 from longreach_vision.io.bag_files import read_tracks
-from longreach_vision.io.messages import CAMERAS
-from longreach_vision.io.track_table import Tracks, columns_of
+from longreach_vision.io.track_table import CAMERAS, Tracks, columns_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 table = functools.partial(read_table, gaps=True)
@@ -369,7 +368,7 @@ def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path, words, scale):
             assert tmp_path / 'bag' in (vars(parsed).get('path'), parsed.bag)
         return 3
 
-    monkeypatch.setattr('longreach_vision.commands.node_commands.demonstrate', demonstrate)
+    monkeypatch.setattr('longreach_vision.commands.vision_commands.demonstrate', demonstrate)
     arguments = parser.parse_args(['demo', '--out', str(tmp_path / 'demo'), *words])
     assert arguments.run(arguments) == 3
 

@@ -19,7 +19,7 @@ from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_vision.io.bag_files import image_to_gray
-from longreach_vision.ros import video_feed
+from longreach_vision.ros import video_node
 from longreach_vision.ros.conversions import camera_to_info
 from longreach_vision.ros.video_node import VideoNode
 
@@ -30,7 +30,7 @@ LOSSY = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 @pytest.fixture(autouse=True)
 def quick_end(monkeypatch):
-    monkeypatch.setattr(video_feed, '_FAREWELL', 0.01)
+    monkeypatch.setattr(video_node, '_FAREWELL', 0.01)
 
 
 @pytest.fixture
@@ -252,8 +252,8 @@ def plugged(monkeypatch, errors):
             raise error
         return Plugged('camera 0')
 
-    monkeypatch.setattr(video_feed, 'open_source', open_source)
-    monkeypatch.setattr(video_feed, 'RETRY', 0.01)
+    monkeypatch.setattr(video_node, 'open_source', open_source)
+    monkeypatch.setattr(video_node, 'RETRY', 0.01)
 
 
 def test_a_camera_comes_back(monkeypatch):
@@ -304,7 +304,7 @@ def test_a_control_that_the_camera_did_not_take_is_said(monkeypatch, capfd):
         source.refused.append('focus = 30, but camera 0 has 0')
         return source
 
-    monkeypatch.setattr(video_feed, 'open_source', open_source)
+    monkeypatch.setattr(video_node, 'open_source', open_source)
     with bench(*words('video:', source='/dev/video0', focus=30.0, exposure=0.002)) as tests:
         reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         tests.add(VideoNode)

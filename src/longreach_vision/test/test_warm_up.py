@@ -17,7 +17,7 @@ from longreach_markers.tracking.follower import Follower, warm_up
 from longreach_markers.io.overlay import draw
 from longreach_vision.simulator.scene import CameraLook
 from longreach_markers.tracking.image_sets import ImageSet
-from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
+from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
 from small_commands import small_path
 from small_rig import small_rig
 

@@ -18,11 +18,11 @@ from longreach_markers.tracking.image_sets import ImagePairs
 from longreach_node import diagnostics, qos
 from longreach_node.frames import header_at
 from longreach_node.stamps import nanoseconds_of
-from longreach_vision.io.messages import Messages
+from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import array_to_image, ros_type
 from longreach_vision.ros.tracker_node import TrackerNode
+from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.scene import CameraLook
-from longreach_vision.simulator.sequences import simulators_of
 
 CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
 SIDES = ('left', 'right')

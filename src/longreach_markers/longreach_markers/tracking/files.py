@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.image_sources import open_source
-from longreach_markers.io.pictures import pictures_of
+from longreach_markers.io.image_sources import open_source, pictures_of
 from longreach_markers.io.source_base import ImageSource
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow

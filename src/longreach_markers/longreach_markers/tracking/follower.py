@@ -16,7 +16,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera import triangulation
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.pictures import Picture
+from longreach_markers.io.image_sources import Picture
 from longreach_markers.marker import detection
 from longreach_markers.rig import Rig
 from longreach_markers.tracking import image_motion

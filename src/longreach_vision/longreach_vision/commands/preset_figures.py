@@ -16,7 +16,7 @@ from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column, Derived, Source, each
 from longreach_markers.marker.detection import TRACKED
 from longreach_tools.presets import Preset, Request
-from longreach_vision.io.messages import STATUSES
+from longreach_vision.io.track_table import STATUSES
 
 _TOPIC = 'markers'
 

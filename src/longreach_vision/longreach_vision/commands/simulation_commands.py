@@ -19,8 +19,8 @@ from longreach_vision.commands.arguments import (
 )
 from longreach_vision.commands.track_output import Targets, in_plane, track_markers
 from longreach_vision.io.picture_files import render_sequence
+from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
 from longreach_vision.simulator.scene import CameraLook, load_look
-from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 
 
 def configure_simulation(commands: Any) -> None:

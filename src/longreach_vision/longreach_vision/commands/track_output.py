@@ -12,7 +12,9 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.pictures import Picture
+from longreach_machine import Curve, Lane, Panel
+from longreach_machine.runs import Column
+from longreach_markers.io.image_sources import Picture
 from longreach_markers.io.source_base import ImageSource
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MarkerOnRig, Rig
@@ -34,9 +36,8 @@ from longreach_tools.output import (
     write_csv,
 )
 from longreach_vision.io.bag_files import BagImages, TrackWriter
-from longreach_vision.io.messages import KINDS, cameras_of
 from longreach_vision.io.picture_files import writing_overlay
-from longreach_vision.io.track_table import Tracks, compare, row_of
+from longreach_vision.io.track_table import KINDS, STATUSES, Tracks, cameras_of, compare, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 _MILLI = 1e3
@@ -239,8 +240,6 @@ def print_tracks(
             path, failure = None, failure or error
     for file, marker in ((targets.plot, ''), (targets.movement, targets.moving)):
         if file is not None:
-            from longreach_vision.commands.track_figures import draw_tracks
-
             draw_tracks(file, tracks, path, marker)
     cameras = [
         one | {'images': None if counts is None else counts[one['camera']]}
@@ -385,3 +384,52 @@ def _reasons(what: str, rows: Sequence[dict[str, Any]]) -> str:
 
 def _three(values: Sequence[float] | None, factor: float = 1.0, form: str = '.4f') -> str:
     return '' if values is None else ', '.join(f'{factor * value:{form}}' for value in values)
+
+
+# --- figures ---------------------------------------------------------------------------------
+
+
+def draw_tracks(
+    file: Path, tracks: Tracks, path: MarkerPath | None = None, marker: str = ''
+) -> None:
+    """
+    Draw the horizontal and vertical motion of all markers, Henikl 2015, figure 14.
+
+    Of one ``marker`` only the vertical one, figure 15; beside the truth, if known, the errors.
+    """
+    # It loads what other output does not need.
+    from longreach_tools.run_figure import draw_columns
+
+    names, axes = ((marker,), 'z') if marker else (tracks.names, 'xz')
+    sides = {side: {'time': tracks.times} for side in ('tracked', 'truth')[: 1 + bool(path)]}
+    for name in names:
+        found = tracks.positions(name, tracks.best_kind(name))
+        places = [found] if path is None else [found, _truth(path, name, tracks.times)]
+        known = places[-1][np.isfinite(places[-1][:, 0])]
+        for own, moved in zip(sides.values(), places, strict=True):
+            for axis in axes:
+                k = 'xyz'.index(axis)
+                # Of both from the truth, as the noise of one image would shift the error.
+                own[f'{name}_{axis}'] = moved[:, k] - (known[0, k] if len(known) else 0.0)
+        lost = tracks.column(name, 'status') != STATUSES.index(TRACKED)
+        sides['tracked'][f'{name}_lost'] = lost.astype(float)
+    panels = []
+    for axis in axes:
+        curves = [Curve(f'{name}_{axis}', name) for name in names]
+        panels.append(Panel(f'{axis} from its start', curves, 'mm'))
+    draw_columns(
+        file,
+        panels,
+        [Column(f'{name}_{axis}', 'm') for name in names for axis in axes],
+        {side: own.__getitem__ for side, own in sides.items()},
+        [Lane(f'{name}_lost', f'{name} not tracked') for name in names],
+        differences=path is not None,
+    )
+
+
+def _truth(path: MarkerPath, name: str, times: np.ndarray) -> np.ndarray:
+    """Return the true positions of a marker, shape (K, 3) [m], NaN outside the path's time."""
+    own = path.of([name])
+    first, last = own.times[[0, -1]]
+    nowhere = np.full(3, np.nan)
+    return np.array([own.at(time)[0][0] if first <= time <= last else nowhere for time in times])

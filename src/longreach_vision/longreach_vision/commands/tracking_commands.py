@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.pictures import Picture, pictures_of
+from longreach_markers.io.image_sources import Picture, pictures_of
 from longreach_markers.io.source_base import ImageSource
 from longreach_markers.rig import Rig
+from longreach_markers.setup.known_distance import DistanceCheck, KnownDistance
 from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
 from longreach_markers.tracking.files import opened_files
 from longreach_markers.tracking.follower import Follower, follow
@@ -32,8 +35,9 @@ from longreach_markers.tracking.pose_agreement import (
     wrong_camera,
 )
 from longreach_markers.tracking.sightings import Sightings
+from longreach_tools.arguments import positive
 from longreach_tools.bag import absolute_name
-from longreach_tools.output import add_format, check_output, print_result, write_csv
+from longreach_tools.output import add_format, check_output, print_result, table, write_csv
 from longreach_vision.commands.arguments import (
     PLOTS,
     READING,
@@ -48,7 +52,7 @@ from longreach_vision.commands.arguments import (
 from longreach_vision.commands.rig_files import write_poses, write_time
 from longreach_vision.commands.track_output import Targets, print_tracks, track_markers
 from longreach_vision.io.bag_files import BagImages, is_bag, read_tracks, read_truth
-from longreach_vision.io.messages import cameras_of
+from longreach_vision.io.track_table import cameras_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
@@ -336,3 +340,80 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     if targets.csv is not None:
         write_csv(targets.csv, tracks.columns, tracks.table)
     print_tracks(targets, rig, tracks, path)
+
+
+_DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
+
+
+def configure_check(commands: Any) -> None:
+    """Add the subcommand ``check``."""
+    check = commands.add_parser(
+        'check',
+        help='compare the measured distance of two markers with the known one',
+        description='Tracks a bar with a marker at each end, and compares the distance of the'
+        ' triangulated markers with the known one: the true accuracy of cameras and poses.',
+    )
+    add_recording(check)
+    add_format(check)
+    check.add_argument(
+        '--distance',
+        metavar='MARKER:MARKER=LENGTH',
+        action='append',
+        required=True,
+        help='two markers and the distance of their centres [m]; may be repeated',
+    )
+    check.add_argument(
+        '--deviation',
+        type=positive,
+        default=5e-4,
+        help='standard deviation of the known distances [m] (default: 0.0005)',
+    )
+    check.set_defaults(run=_run_check)
+
+
+def _run_check(arguments: argparse.Namespace) -> None:
+    rig = rig_of_several(arguments)
+    # More than two cameras: all together, and each two, which shows the one that is wrong.
+    names = tuple(rig.cameras)
+    compared = [names, *itertools.combinations(names, 2)] if len(names) > 2 else [()]
+    checks = []
+    for text in arguments.distance:
+        found = _DISTANCE.fullmatch(text)
+        try:
+            if found is None:
+                raise ValueError
+            length = float(found[3])
+        except ValueError as error:
+            raise InputError(f'--distance {text}, allowed: such as one:two=1.078') from error
+        checks += [
+            KnownDistance(rig, (found[1], found[2]), length, arguments.deviation, cameras)
+            for cameras in compared
+        ]
+    for frame in tracked_frames(arguments, rig):
+        for check in checks:
+            check.add(frame)
+    results = [check.result() for check in checks]
+    warnings = [text for result in results for text in result.warnings]
+    fields = {'distances': [result.fields() for result in results], 'warnings': warnings}
+    print_result(fields, _text(results), arguments.format)
+    warn(*warnings)
+
+
+def _text(results: list[DistanceCheck]) -> str:
+    head = ['markers', 'cameras', 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
+    head += ['scatter [mm]', 'explained']
+    rows = [
+        (
+            ':'.join(one.markers),
+            ' '.join(one.cameras) or 'all',
+            one.pairs,
+            one.length,
+            f'{one.mean:.5f}',
+            f'{1e3 * one.error:+.3f}',
+            f'±{1e3 * one.mean_explained:.3f}',
+            f'{1e3 * one.scatter:.3f}',
+            f'±{1e3 * one.scatter_explained:.3f}',
+        )
+        for one in results
+    ]
+    return table(head, rows)

@@ -18,8 +18,8 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.compressed_images import gray_of_compressed
+from longreach_markers.io.image_sources import Picture
 from longreach_markers.io.images import BitDepth, to_gray
-from longreach_markers.io.pictures import Picture
 from longreach_markers.tracking.frames import RigFrame
 from longreach_tools.bag import (
     BagWriter,
@@ -30,8 +30,15 @@ from longreach_tools.bag import (
     read_bag,
 )
 from longreach_tools.output import writing_directory
-from longreach_vision.io.messages import BODY, CAMERAS, ESTIMATES, OBSERVATIONS, Messages
-from longreach_vision.io.track_table import Tracks, message_row
+from longreach_vision.io.track_table import (
+    BODY,
+    CAMERAS,
+    ESTIMATES,
+    OBSERVATIONS,
+    Messages,
+    Tracks,
+    message_row,
+)
 from longreach_vision.simulator.marker_path import MarkerPath, markers_from_message
 
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'

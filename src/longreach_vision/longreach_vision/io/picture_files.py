@@ -16,9 +16,8 @@ from longreach_markers.io.overlay import draw_cameras
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.follower import Followed
 from longreach_tools.output import writing, writing_directory
-from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.camera_simulator import CameraSimulator, drawn_pictures
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.simulator.sequences import drawn_pictures
 
 VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
 """Extensions of videos, with their codecs; other names are folders of pictures."""
@@ -130,7 +129,7 @@ def render_sequence(
     delays: Mapping[str, int] | None = None,
 ) -> None:
     """
-    Render what cameras see of a path: a folder NAME each, and times.csv; delays in [ns].
+    Render what cameras see of a path: a folder NAME each; delays in [ns].
 
     Pictures are named by number and stamp [s]: 000000_0.000000000.png, ...
     """
@@ -149,5 +148,3 @@ def render_sequence(
         }
         for picture in drawn_pictures(simulators, path, np.array(at), delays):
             folders[picture.camera].write(picture.image, picture.stamp / 1e9)
-        rows = ''.join(f'{time!r}\n' for time in at)
-        (unfinished / 'times.csv').write_text('time\n' + rows, encoding='utf-8')

@@ -31,10 +31,14 @@ from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import CameraNodeParameters
-from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
+from longreach_vision.simulator.camera_simulator import (
+    CameraSimulator,
+    frame_rng,
+    simulators_of,
+    warm_up,
+)
 from longreach_vision.simulator.marker_path import Frame, FrameTimes, markers_from_message
 from longreach_vision.simulator.scene import load_look
-from longreach_vision.simulator.sequences import simulators_of
 
 # Period of the timer while images are due, longest time between drawn images while messages keep
 # arriving, time between the last image and the end of the node, for listeners to process it, and

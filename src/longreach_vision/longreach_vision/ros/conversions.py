@@ -26,7 +26,7 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.io.images import to_message_fields
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_markers.tracking.frames import Estimate
-from longreach_vision.io.messages import Messages
+from longreach_vision.io.track_table import Messages
 
 # RGB colour of each status in RViz, as in the overlays.
 _COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}

@@ -29,7 +29,7 @@ from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds, stamp_of
 from longreach_vision.io.bag_files import image_to_gray
-from longreach_vision.io.messages import Messages
+from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import ros_type
 from longreach_vision.ros.node_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import TrackerPublishers

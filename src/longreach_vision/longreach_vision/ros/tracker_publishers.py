@@ -21,7 +21,7 @@ from longreach_markers.tracking.frames import RigFrame
 from longreach_markers.tracking.image_sets import ImageSet
 from longreach_node import qos
 from longreach_node.frames import Transforms, frame_name, header_at, optional_message
-from longreach_vision.io.messages import Messages, cameras_of
+from longreach_vision.io.track_table import Messages, cameras_of
 from longreach_vision.ros.conversions import (
     array_to_image,
     estimates_to_detections,

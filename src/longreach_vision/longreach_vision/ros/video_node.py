@@ -7,21 +7,229 @@ slow or blocked camera does not block the node.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import threading
+import time
 from collections import deque
+from collections.abc import Callable, Mapping
 
+import numpy as np
 from rclpy.node import Node
 from rclpy.task import Future
 
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_calibration
-from longreach_markers.io.image_sources import is_live
+from longreach_markers.camera.model import Camera
+from longreach_markers.io.camera_images import CaptureOptions
+from longreach_markers.io.image_sources import is_live, open_source, pictures_of
 from longreach_markers.io.images import keep_freed_memory
+from longreach_markers.io.source_base import ImageSource
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
+from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import VideoNodeParameters
-from longreach_vision.ros.video_feed import Channel, VideoFeed
+
+RETRY = 0.5
+"""Time between attempts to open a camera [s]."""
+
+# Delay of files after which they continue from the present time instead of catching up [s].
+_BACKLOG = 0.2
+# Longest wait for listeners to receive an image [s].
+_PATIENCE = 5.0
+# Time between the end of files and the end of the node, which may end the launch [s], so that
+# listeners can process the last images.
+_FAREWELL = 2.0
+
+
+class Channel:
+    """
+    What is published of one camera, below its name if any.
+
+    For diagnostics: ``counts``, ``waits_for`` (empty for nothing), ``latest`` stamp [ns], and
+    controls that the camera ``refused``.
+    """
+
+    def __init__(
+        self, node: Node, settings: VideoNodeParameters, camera: Camera | None, name: str
+    ) -> None:
+        self._settings, self._camera, self.source = settings, camera, settings.source
+        self.images = ImagePublishers(
+            node, settings, name, camera, settings.frame_id, settings.encoding
+        )
+        self.counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
+        self.waits_for = 'the source'
+        self.latest = 0
+        self.refused: list[str] = []
+
+    def open(self, clock: Callable[[], int]) -> ImageSource:
+        """Open the source of the images."""
+        settings, camera = self._settings, self._camera
+        return open_source(
+            settings.source,
+            color=settings.encoding == 'bgr8',
+            capture=CaptureOptions(
+                settings.width or (camera.width if camera else 0),
+                settings.height or (camera.height if camera else 0),
+                settings.frame_rate,
+                settings.exposure,
+                settings.pixel_format,
+                settings.focus,
+                settings.focus_lock,
+            ),
+            clock=clock,
+        )
+
+    def publish(self, image: np.ndarray, nanoseconds: int) -> None:
+        """Publish an image with its stamp [ns]."""
+        settings, camera = self._settings, self._camera
+        height, width = image.shape[:2]
+        if camera and (camera.width, camera.height) != (width, height):
+            raise InputError(
+                f'{settings.source} gives images of {width} x {height} px, {settings.camera} is'
+                f' for {camera.width} x {camera.height} px; calibrate the camera at the image size'
+                ' in use'
+            )
+        self.images.publish(image, nanoseconds)
+        self.counts['images'] += 1
+        self.latest, self.waits_for = nanoseconds, ''
+
+
+class VideoFeed:
+    """
+    Reads and publishes the images of one camera, or of files in the order of time.
+
+    ``stopped`` ends :meth:`run`; ``notes`` are on the images.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        settings: VideoNodeParameters,
+        channels: Mapping[str, Channel],
+        stopped: threading.Event,
+    ) -> None:
+        self._node, self._settings, self._stopped = node, settings, stopped
+        self.channels = channels
+        self.notes: list[str] = []
+        self._live = any(is_live(one.source) for one in channels.values())
+        self._was_open = False
+        self._lost = math.nan
+
+    def _now(self) -> int:
+        return int(self._node.get_clock().now().nanoseconds)
+
+    def run(self) -> None:
+        """Publish all images; reconnect to a camera that was lost."""
+        while not self._stopped.is_set():
+            error = self._show()
+            if error is None:
+                return
+            if not self._may_come_back(error):
+                raise error
+            self._stopped.wait(RETRY)
+
+    def _show(self) -> LongreachError | None:
+        with contextlib.ExitStack() as stack:
+            try:
+                sources = {
+                    name: stack.enter_context(one.open(self._now))
+                    for name, one in self.channels.items()
+                }
+            except LongreachError as error:
+                return error
+            self._was_open = True
+            for name, source in sources.items():
+                for text in filter(None, (source.lossy, *source.refused)):
+                    self._node.get_logger().warning(text)
+                self.channels[name].refused = source.refused
+            if not self._live:
+                self._wait_for_listeners()
+            found = self._publish_all(sources)
+            self.notes = [note for source in sources.values() for note in source.notes]
+            return found
+
+    def _may_come_back(self, error: LongreachError) -> bool:
+        # A missing camera is an input error at the start, but may have been unplugged later.
+        if not self._live or (isinstance(error, InputError) and not self._was_open):
+            return False
+        (channel,) = self.channels.values()
+        now = time.monotonic()
+        if math.isnan(self._lost):
+            self._lost = now
+            channel.counts['lost_camera'] += 1
+        left = self._settings.reconnect - (now - self._lost)
+        if left <= 0.0:
+            return False
+        channel.waits_for = 'the camera'
+        self._node.get_logger().warning(
+            f'{error}; retrying for {left:.0f} s', throttle_duration_sec=2.0
+        )
+        return True
+
+    def _wait_for_listeners(self) -> None:
+        wanted = self._settings.listeners
+        end = time.monotonic() + self._settings.start_timeout
+        for one in self.channels.values():
+            one.waits_for = 'listeners'
+        for one in self.channels.values():
+            while one.images.subscribers < wanted and not self._stopped.wait(0.02):
+                if time.monotonic() > end:
+                    self._node.get_logger().warning(
+                        f'{one.images.topic} starts with {one.images.subscribers} of {wanted}'
+                        ' listeners'
+                    )
+                    break
+
+    def _publish_all(self, sources: Mapping[str, ImageSource]) -> LongreachError | None:
+        """Publish the images of sources, each at its time; return a read error."""
+        settings, is_file = self._settings, not self._live
+        pictures = pictures_of(sources, settings.frame_rate * is_file or None, from_zero=False)
+        # Time of the first image, and when it was published, by the clock [ns] and monotonic [s].
+        first, start, begun = -1, 0, 0.0
+        while True:
+            # An error of an image itself is permanent.
+            try:
+                picture = next(pictures, None)
+            except LongreachError as error:
+                return error
+            if picture is None:
+                break
+            channel, stamp = self.channels[picture.camera], picture.stamp
+            if first < 0:
+                first, start, begun = stamp, self._now(), time.monotonic()
+            if is_file and settings.pace == 'real_time':
+                left = begun + (stamp - first) * 1e-9 - time.monotonic()
+                if left < -_BACKLOG:
+                    # A delay is not caught up: listeners could not keep up.
+                    begun -= left
+                    channel.counts['late'] += 1
+                self._stopped.wait(max(0.0, left))
+            if self._stopped.is_set():
+                return None
+            is_now = is_file and settings.stamps == 'now'
+            channel.publish(picture.image, stamp + (start - first) * is_now)
+            channel.counts['damaged'] = len(sources[picture.camera].damaged)
+            self._lost = math.nan
+            if is_file and settings.pace == 'delivered':
+                self._wait_until_heard(channel)
+        for channel in self.channels.values():
+            self._wait_until_heard(channel)
+        if is_file and any(one.images.subscribers for one in self.channels.values()):
+            self._stopped.wait(_FAREWELL)
+        return None
+
+    def _wait_until_heard(self, channel: Channel) -> None:
+        end = time.monotonic() + _PATIENCE
+        while not channel.images.is_heard():
+            if self._stopped.is_set():
+                return
+            if time.monotonic() > end:
+                channel.counts['unheard'] += 1
+                return
+
 
 # Longest wait for the end of the thread [s].
 _JOIN = 2.0

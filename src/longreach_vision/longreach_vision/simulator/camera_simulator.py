@@ -10,12 +10,15 @@ everywhere.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
-from longreach_markers.rig import MarkerOnRig
+from longreach_markers.io.image_sources import Picture
+from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_vision.simulator.drawing_kernels import (
     NOISE_LENGTH,
     View,
@@ -26,7 +29,8 @@ from longreach_vision.simulator.drawing_kernels import (
     lit_background,
     noise_field,
 )
-from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, backdrop
+from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
+from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, backdrop, scene_of
 
 
 class CameraSimulator:
@@ -43,18 +47,7 @@ class CameraSimulator:
         self._line_time = line_time
         look = scene.look
         self._image = np.empty((camera.height, camera.width), dtype=np.uint8)
-        self._view = View(
-            exposure=look.exposure,
-            blur=look.blur,
-            white=look.white * look.gain,
-            black=look.black * look.gain,
-            gain=look.gain,
-            read=look.read_noise,
-            shot=look.shot_noise,
-            vignetting=look.vignetting,
-            across=look.shading[0],
-            down=look.shading[1],
-        )
+        self._view = View(*(getattr(look, name) for name in View._fields))
         self._pose_rows = np.vstack([pose.rotation, pose.translation])
         self._weights = cell_weights(look.blur)
         self._markers = np.zeros((len(scene.markers), 13))
@@ -175,3 +168,58 @@ def warm_up() -> None:
 def frame_rng(seed: int, camera: str, number: int) -> np.random.Generator:
     """Return the generator of the noise of one image, determined by these arguments."""
     return np.random.default_rng([seed, number, *camera.encode()])
+
+
+_SECOND = 1_000_000_000  # [ns]
+
+
+def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
+    """Return simulators of the cameras of a rig."""
+    scene = scene_of(rig, look)
+    return {
+        name: CameraSimulator(
+            mounted.camera.replace(name=name), mounted.pose, scene, line_time=mounted.line_time
+        )
+        for name, mounted in rig.cameras.items()
+    }
+
+
+def frame_times(path: MarkerPath, rate: float, duration: float | None = None) -> np.ndarray:
+    """Return the times k / rate within a path, shape (K,) [s]."""
+    begin, end = path.times[[0, -1]].tolist()
+    if begin < 0.0:
+        raise InputError(
+            f'path of [{begin:g}, {end:g}] s, allowed: times from 0 on; add the same to all of'
+            ' them'
+        )
+    times = FrameTimes(rate)
+    number = times.number_after(round(begin * _SECOND) - 1)
+    first, last = times.stamp(number), round(end * _SECOND)
+    if first > last:
+        raise InputError(
+            f'no image at {rate:g} Hz falls on the path of [{begin:g}, {end:g}] s; raise --rate'
+        )
+    stamps = []
+    # Half a nanosecond more: 4.1 * 1e9 is less than 4,100,000,000.
+    limit = math.inf if duration is None else duration * _SECOND + 0.5
+    while (stamp := times.stamp(number)) <= last and stamp - first <= limit:
+        stamps.append(stamp)
+        number += 1
+    return np.array(stamps) / _SECOND
+
+
+def drawn_pictures(
+    simulators: Mapping[str, CameraSimulator],
+    path: MarkerPath,
+    times: np.ndarray,
+    delays: Mapping[str, int] | None = None,
+) -> Iterator[Picture]:
+    """Yield simulated images of a path."""
+    paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
+    for number, time in enumerate(times.tolist()):
+        for name, simulator in simulators.items():
+            rng = frame_rng(simulator.scene.look.seed, name, number)
+            drawn = simulator.image(*paths[name].at(time), time, rng)
+            # The simulator reuses its buffer for the next picture.
+            stamp = round(time * _SECOND) + (delays or {}).get(name, 0)
+            yield Picture(name, stamp, drawn.copy(), f'image {number} of {name}')

@@ -72,18 +72,17 @@ _compiled = njit(error_model='numpy')
 
 
 class View(NamedTuple):
-    """Appearance of a camera, as in the look [s, px, grey levels]; gain in white and black."""
+    """Appearance of a camera, as in the look [s, px, grey levels]."""
 
     exposure: float
     blur: float
     white: float
     black: float
     gain: float
-    read: float
-    shot: float
+    read_noise: float
+    shot_noise: float
     vignetting: float
-    across: float
-    down: float
+    shading: tuple[float, ...]  # across, down
 
 
 def cell_weights(blur: float) -> np.ndarray:
@@ -108,7 +107,9 @@ def _light(view, width, height, u, v):  # type: ignore[no-untyped-def]
     """Return the shading factor at a pixel."""
     x, y = (u + 0.5) / width - 0.5, (v + 0.5) / height - 0.5
     far = 4.0 * (x * x * width * width + y * y * height * height) / (width**2 + height**2)
-    value = (1.0 - view.vignetting * far) * (1.0 + view.across * x) * (1.0 + view.down * y)
+    value = (
+        (1.0 - view.vignetting * far) * (1.0 + view.shading[0] * x) * (1.0 + view.shading[1] * y)
+    )
     return max(0.0, value)
 
 
@@ -234,7 +235,8 @@ def _add_marker(X, Y, M, marker, view, cover, value):  # type: ignore[no-untyped
     """Draw a marker over the cells of a tile."""
     rows, columns = X.shape
     inner, card = marker[10], marker[12]
-    band, rest = (view.white, view.black) if marker[11] else (view.black, view.white)
+    white, black = view.white * view.gain, view.black * view.gain
+    band, rest = (white, black) if marker[11] else (black, white)
     side = max(1.0, card)
     # Upper bound of a cell's size in units of the plane: closer to an edge, its area is computed.
     dx = abs(X[rows // 2, columns - 1] - X[rows // 2, 0]) / (columns - 1)
@@ -301,7 +303,7 @@ def _add_bar(bar, u, v, cover, value):  # type: ignore[no-untyped-def]
 @_compiled
 def _noisy(view, level, draw):  # type: ignore[no-untyped-def]
     """Return the 8-bit grey level of a pixel with noise."""
-    deviation = math.sqrt(view.read**2 + view.shot * max(0.0, level))
+    deviation = math.sqrt(view.read_noise**2 + view.shot_noise * max(0.0, level))
     return np.uint8(min(255.0, max(0.0, level + deviation * draw / _NOISE_STEPS)) + 0.5)
 
 
@@ -454,7 +456,7 @@ def draw_background(image, background, noise, view, starts):  # type: ignore[no-
     """
     height, width = image.shape
     part, step = np.float32(1.0 / _PART), np.float32(1.0 / _NOISE_STEPS)
-    dark, shot = np.float32(view.read**2), np.float32(view.shot)
+    dark, shot = np.float32(view.read_noise**2), np.float32(view.shot_noise)
     half, most = np.float32(0.5), np.float32(255.5)
     for i in range(height):
         row, levels, field = image[i], background[i], noise[starts[i] : starts[i] + width]
