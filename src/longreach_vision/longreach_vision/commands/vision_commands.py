@@ -93,17 +93,10 @@ def _run_initialize(arguments: argparse.Namespace) -> None:
             f'--node {node!r}, allowed: letters, digits and _, no digit first, such as tracker'
         ) from error
     # Imported here: other commands work without ROS.
-    from longreach_msgs.srv import InitializeMarker
+    from longreach_vision.ros.remote import initialize
 
-    from longreach_node.remote import remote
-
-    u, v = arguments.at
-    request = InitializeMarker.Request(
-        camera=arguments.camera, name=arguments.name, u=u, v=v, radius=arguments.radius
-    )
-    given = arguments.namespace, arguments.timeout, 'longreach launch vision'
-    with remote('initialize', *given) as far:
-        print(far.call(InitializeMarker, f'{node}/initialize', request))
+    given = arguments.camera, arguments.name, arguments.at, arguments.radius
+    print(initialize(*given, node, arguments.namespace, arguments.timeout))
 
 
 SUMMARY = 'two cameras that track circular markers (Henikl 2015)'

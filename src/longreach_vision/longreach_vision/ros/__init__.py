@@ -1,1 +1,1 @@
-"""The nodes and their messages."""
+"""The nodes, their messages, and requests to them."""
