@@ -7,7 +7,7 @@ import numpy as np
 from longreach_boom.model import constants_of, row_count
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import columns_of, series
+from longreach_boom.simulation import columns_of, series
 from longreach_boom.state import BoomState
 from longreach_boom.strain import strains
 from longreach_dynamics.hydraulics.actuators import SPOOL_FASTEST, SPOOL_RATE

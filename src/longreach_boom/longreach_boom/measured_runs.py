@@ -15,10 +15,9 @@ import numpy as np
 from longreach_boom.kinematics import point_motion, truck_frame
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import BoomRun
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import SensorParameters
-from longreach_boom.simulation import simulate
+from longreach_boom.simulation import BoomRun, simulate
 from longreach_boom.state import StateParts, truck_of
 from longreach_boom.statics import Equilibrium, equilibrium
 from longreach_dynamics.errors import InputError, LongreachError

@@ -14,9 +14,8 @@ import numpy as np
 from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario, load_scenario
-from longreach_boom.simulation import following, simulate
+from longreach_boom.simulation import BoomRun, columns_of, following, simulate
 from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel

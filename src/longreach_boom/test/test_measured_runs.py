@@ -6,10 +6,9 @@ import pytest
 from longreach_boom.identification import BOOM
 from longreach_boom.measured_runs import CAMERAS, measured, readings, truth_of
 from longreach_boom.parameters import default_file, load_boom
-from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
-from longreach_boom.simulation import simulate
+from longreach_boom.simulation import BoomRun, simulate
 from longreach_boom.state import BoomState
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError

@@ -15,10 +15,9 @@ from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import natural_modes
 from longreach_boom.motion import inertia
 from longreach_boom.parameters import FrictionParameters, default_file, load_boom
-from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
-from longreach_boom.simulation import simulate
+from longreach_boom.simulation import columns_of, simulate
 from longreach_boom.state import BoomState, closed_valves, truck_of
 from longreach_boom.statics import equilibrium, potential_forces
 from longreach_boom.strain import strains

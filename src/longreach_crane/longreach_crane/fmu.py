@@ -16,7 +16,7 @@ import sympy
 
 from longreach_crane.model import FREE, Constants, Inputs, linear_model, right_hand_side
 from longreach_crane.parameters import CraneParameters
-from longreach_crane.results import STATE
+from longreach_crane.simulation import STATE
 from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
 from longreach_dynamics.parameters import rules_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longreach_crane.model import HELD, Constants, Inputs, load_position, right_hand_side
-from longreach_crane.results import STATE
+from longreach_crane.simulation import STATE
 from longreach_machine.linear import Signal, SmoothModel
 
 _STATES = tuple(Signal(column.name, column.unit) for column in STATE)

@@ -13,9 +13,8 @@ from longreach_crane.description import ROOT_FRAME, robot_description
 from longreach_crane.machine import BRAKES, MODELS, Crane
 from longreach_crane.model import FREE, HELD, Constants, Inputs, stop_car
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
-from longreach_crane.results import CraneRun, columns_of
 from longreach_crane.scenario import Scenario, load_scenario
-from longreach_crane.simulation import simulate
+from longreach_crane.simulation import CraneRun, columns_of, simulate
 from longreach_dynamics.parameters import Parameters, choice
 from longreach_machine import Curve, Lane, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import check_instant

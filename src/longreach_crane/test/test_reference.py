@@ -20,9 +20,8 @@ from scipy.linalg import expm
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
 from longreach_crane.parameters import CraneParameters
-from longreach_crane.results import columns_of
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
-from longreach_crane.simulation import simulate
+from longreach_crane.simulation import columns_of, simulate
 
 OUTPUTS = ('same_cycle', 'next_cycle')
 BRAKES = ('viscous', 'rigid')

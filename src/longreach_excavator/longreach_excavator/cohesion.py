@@ -26,9 +26,8 @@ from longreach_excavator.columns import COLUMNS
 from longreach_excavator.machine import STEP
 from longreach_excavator.measurements import Measurements, usual_noise
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
-from longreach_excavator.simulation import simulate
+from longreach_excavator.simulation import ExcavatorRun, simulate
 from longreach_identification.estimation import Estimate, Problem, Unknown, estimate
 from longreach_identification.machine import Recording, Signal
 from longreach_identification.search import INTERRUPTED

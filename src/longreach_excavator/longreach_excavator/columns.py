@@ -110,4 +110,4 @@ COLUMNS = Columns(
         *CARRIED,
     )
 )
-"""Columns of :func:`longreach_excavator.results.series`, without those for special valves."""
+"""Columns of :func:`longreach_excavator.simulation.series`, without those for special valves."""

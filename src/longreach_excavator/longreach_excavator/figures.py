@@ -17,7 +17,7 @@ from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import SIZE
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.simulation import ExcavatorRun
 from longreach_excavator.step_study import StepCase
 from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load

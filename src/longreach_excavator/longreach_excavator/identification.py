@@ -19,9 +19,8 @@ from longreach_excavator.forces import check_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
-from longreach_excavator.simulation import simulate
+from longreach_excavator.simulation import ExcavatorRun, simulate
 from longreach_identification.machine import (
     FreeParameter,
     Recording,

@@ -9,7 +9,7 @@ from longreach_dynamics.planar_chain import LENGTH
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, SIZE, SPOOL, WORK, evaluate
-from longreach_excavator.results import columns_of, series
+from longreach_excavator.simulation import columns_of, series
 from longreach_excavator.state import ExcavatorState
 from longreach_machine.linear import Signal, SmoothModel
 

@@ -15,9 +15,8 @@ from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
-from longreach_excavator.simulation import simulate
+from longreach_excavator.simulation import ExcavatorRun, simulate
 from longreach_excavator.state import ExcavatorCommand
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant

@@ -15,8 +15,8 @@ from longreach_excavator.linkage import Linkage
 from longreach_excavator.machine import Excavator
 from longreach_excavator.measurements import Measurements, read_measurements
 from longreach_excavator.parameters import default_file, load_excavator
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
+from longreach_excavator.simulation import ExcavatorRun
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.statics import standing
