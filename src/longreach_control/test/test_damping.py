@@ -27,7 +27,7 @@ from longreach_control.benchmark import (
     vibration,
 )
 from longreach_control.cases import DISTURBANCES, START, Case, postures, scenario_of
-from longreach_control.commands import _check_neighbours, _draw
+from longreach_control.commands import _check_neighbours
 from longreach_control.controller import DampingController, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Plant, Situation, delayed
@@ -433,14 +433,6 @@ def test_motion_is_no_vibration():
     swinging = trace._replace(tip=trace.tip + 0.1 * np.sin(3.0 * time)[:, None])
     most = vibration(swinging, START + 3.0)[600:].max()
     assert most == pytest.approx(0.1 * math.sqrt(2.0), rel=0.25)
-
-
-@pytest.mark.filterwarnings('error::UserWarning')
-def test_a_figure_without_impulses_has_no_empty_legend(tmp_path):
-    measures = {name: {'settling': 2.0, 'damping': None} for name in ('none', 'mine')}
-    cases = [{'posture': 0, 'disturbance': 'stop', 'measures': measures}]
-    _draw(tmp_path / 'mine.png', 'mine', cases)
-    assert (tmp_path / 'mine.png').exists()
 
 
 def test_measures_name_violations(boom):

@@ -196,18 +196,6 @@ def test_energy_of_forces_that_hit_the_stops(excavator, pose):
     assert energies[:, 2].max() > 5e3
 
 
-def test_energy_of_valves_that_run_into_the_stops(excavator):
-    commands = (ValveCommand(0.0, (-1.0, 1.0, 1.0)), ValveCommand(9.0, (1.0, -1.0, -1.0)))
-    scenario = Scenario(duration=20.0, pose='dig', soil=False, valve_commands=commands)
-    machine = Excavator(excavator, scenario)
-    states = run(machine, 20000, 10)
-    energies = check_energy(machine, states)
-    lengths = excavator.linkage().lengths(states[:, :RATE])
-    assert np.all(lengths.max(axis=0) > [c.extended for c in excavator.cylinders])
-    assert np.all(lengths.min(axis=0) < [c.retracted for c in excavator.cylinders])
-    assert energies[-1, 2] > 1.0
-
-
 def test_energy_without_friction_is_kept(excavator):
     smooth = excavator.with_values({f'cylinders.{name}.viscous': 0.0 for name in CYLINDERS})
     scenario = Scenario(duration=1.0, pose='reach', loose=CYLINDERS, soil=False)
@@ -219,22 +207,6 @@ def test_energy_without_friction_is_kept(excavator):
     assert energies[:, 2].max() == 0.0
     assert energies[:, 0].max() > 1e4
     assert states[:, LOSS].max() == 0.0
-
-
-def test_energy_of_teleoperation_with_missing_oil(excavator):
-    # A valve that lets the head side out faster than the rod side in.
-    excavator = excavator.with_value('cylinders.boom.valve.area_ratio', 0.1)
-    machine = Excavator(excavator, Scenario(duration=1.0, pose='reach', surface=-1.0))
-    state, states = machine.initial_state(), []
-    random = np.random.default_rng(42)
-    for step in range(0, 6000, 250):
-        spools = tuple(random.uniform(-1.0, 1.0, 3).tolist())
-        spools = (-1.0, *spools[1:]) if step < 1500 else spools
-        state, table = machine.advance_recorded(state, ExcavatorCommand(spools), step, 250, 10)
-        states.append(table)
-    rows = np.concatenate([machine.initial_state().y[None], *states])
-    check_energy(machine, rows)
-    assert rows[:, HEAD:SPOOL].min() < excavator.oil.vapour_pressure - 1e5
 
 
 @pytest.mark.slow
