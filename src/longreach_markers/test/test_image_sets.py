@@ -51,17 +51,6 @@ def stamps(sets):
     return [(row.get('left'), row.get('right')) for row in by_camera(sets)]
 
 
-def test_equal_stamps_are_a_pair_at_once():
-    made = pairs(tolerance=0.0)
-    assert not feed(made, [('right', 0)])
-    (first,) = feed(made, [('left', 0)])
-    assert stamps([first]) == [(0, 0)]
-    assert (first.stamp, first.late) == (0, False)
-    assert list(first.times) == ['left', 'right']
-    assert stamps(feed(made, [('left', 66), ('right', 66)])) == [(66, 66)]
-    assert (made.paired, made.waiting) == (2, 0)
-
-
 @pytest.mark.parametrize('offset', [-33, -20, -7, 7, 20, 33])
 def test_cameras_that_are_not_synchronous_pair_with_the_nearest(offset):
     made = pairs(tolerance=0.05)
@@ -74,16 +63,6 @@ def test_cameras_that_are_not_synchronous_pair_with_the_nearest(offset):
     # At the half of the time between images either neighbour is right.
     assert set(away) <= {offset, -offset if offset in (-33, 33) else offset}
     assert len(away) >= 19
-
-
-def test_beyond_the_tolerance_nothing_pairs_and_the_gap_is_told():
-    made = pairs(tolerance=0.01)
-    images = [(name, at + 30 * (name == 'right')) for name, at in both_at(range(0, 660, 66))]
-    found = feed(made, images)
-    assert all(len(ready.stamps) == 1 for ready in found)
-    assert made.paired == 0
-    assert min(made.counts('alone_since_pair').values()) >= 8
-    assert made.nearest_gap == pytest.approx(0.03)
 
 
 def test_the_neighbour_of_a_dropped_image_is_not_taken_for_it():
@@ -122,14 +101,6 @@ def test_a_camera_that_is_missing_is_waited_for_once():
     (note,) = made.notes
     # They are given to the tracker, and their observations to bags and topics.
     assert note.startswith('1 images of right come after later ones of other cameras: they are tr')
-
-
-def test_images_out_of_order_are_left_out():
-    made = pairs()
-    assert stamps(feed(made, [('left', 66), ('left', 66), ('left', 33), ('right', 66)])) == [
-        (66, 66)
-    ]
-    assert made.counts('disordered') == {'left': 2, 'right': 0}
 
 
 def test_time_that_goes_back_begins_anew():

@@ -77,16 +77,6 @@ def test_all_that_is_drawn_lies_on_the_page_and_off_the_background(page):
 
 
 @pytest.mark.parametrize(
-    ('diameter', 'page'),
-    [(0.05, 'A4'), (0.14, 'A4'), (0.15, 'A3'), (0.3, 'A2'), (0.5, 'A0'), (1.0, 'fit')],
-)
-def test_smallest_page_that_holds_it(diameter, page):
-    sheet = lay_out(diameter)
-    assert sheet.page == page
-    assert sheet.size[0] >= 1300.0 * diameter
-
-
-@pytest.mark.parametrize(
     ('values', 'text'),
     [
         ({'diameter': 0.0}, 'diameter = 0 m, allowed: [0.005, 3] m'),
