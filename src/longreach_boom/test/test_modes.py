@@ -1,5 +1,7 @@
 """Natural modes: against finite elements, textbooks, and the boom's own motion."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,30 @@ def test_kelvin_voigt_damping_grows_with_the_frequency(boom):
     # Damping is loss_time times stiffness, so each ratio is that of its own mode.
     expected = loss_time * np.pi * modes.frequencies
     np.testing.assert_allclose(modes.damping_ratios, expected, rtol=1e-9)
+
+
+def test_frequency_and_damping_are_those_of_the_motion(boom):
+    # Without friction, and after a push so small that nothing else counts.
+    scenario = Scenario(
+        duration=30.0, pose='site', friction=False, loads=(HangingLoad(mass=0.1),), release=(0.0,)
+    )
+    result = simulate(boom, scenario)
+    friction = boom.cylinders[0].friction.replace(viscous=0.0)
+    still = tuple(c.replace(friction=friction) for c in boom.cylinders)
+    modes = natural_modes(
+        boom.replace(cylinders=still), boom.pose('site'), pistons='free', count=1
+    )
+    time, z = result.column('time'), result.column('tip_z')
+    z = (z - z[-400:].mean())[time > 5.0]
+    time = time[time > 5.0]
+    ups = np.flatnonzero((z[:-1] < 0.0) & (z[1:] >= 0.0))
+    crossings = time[ups] - z[ups] * 0.005 / (z[ups + 1] - z[ups])
+    frequency = (len(crossings) - 1) / (crossings[-1] - crossings[0])
+    assert frequency == pytest.approx(modes.frequencies[0], rel=0.01)
+    # The decay is that of the first mode once the others have gone.
+    peaks = [abs(z[a:b]).max() for a, b in itertools.pairwise(ups)]
+    decay = np.log(peaks[0] / peaks[-1]) / (2.0 * np.pi * (len(peaks) - 1))
+    assert decay == pytest.approx(modes.damping_ratios[0], rel=0.15)
 
 
 def test_shapes_are_displacements_of_the_boom_at_rest(boom):
