@@ -22,10 +22,10 @@ from longreach_boom.modes import held_modes, natural_modes
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
-from longreach_crane.linear import smooth_model as smooth_crane
 from longreach_crane.machine import Command, Crane
 from longreach_crane.model import FREE, Constants, Inputs, linear_model
 from longreach_crane.parameters import load_machinery
+from longreach_crane.simulation import smooth_model as smooth_crane
 from longreach_dynamics.errors import InputError
 from longreach_excavator.linear import smooth_model as smooth_excavator
 from longreach_harvester.linear import smooth_model as smooth_harvester

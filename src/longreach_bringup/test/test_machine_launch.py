@@ -8,7 +8,7 @@ from longreach_msgs.msg import ValveCommand
 from sensor_msgs.msg import JointState, Joy
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from longreach_excavator.state import CLOSED
+from longreach_excavator.machine import CLOSED
 from longreach_harvester.parameters import default_file
 from longreach_node import qos
 from longreach_node.testing import bench

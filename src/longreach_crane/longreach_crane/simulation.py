@@ -17,10 +17,20 @@ import numpy as np
 
 from longreach_crane.control import Controller, ControllerState, Emergency, sense
 from longreach_crane.machine import Command, Crane, CraneState
-from longreach_crane.model import ANGLE, CAR_POSITION, CAR_VELOCITY, Constants, load_position
+from longreach_crane.model import (
+    ANGLE,
+    CAR_POSITION,
+    CAR_VELOCITY,
+    HELD,
+    Constants,
+    Inputs,
+    load_position,
+    right_hand_side,
+)
 from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
 from longreach_crane.scenario import Scenario
 from longreach_dynamics.stepping import IntegrationError
+from longreach_machine.linear import Signal, SmoothModel
 from longreach_machine.machine import Cycle, check_rows, closed_loop, late_events, step_count
 from longreach_machine.runs import Column, Columns, Derived, Run, Source
 
@@ -216,6 +226,31 @@ def _crossings(crane: Crane, before: Cycle, after: CraneState, duration: float) 
                 root = brentq(lambda s: at(s)[CAR_POSITION] - limit, start, end, xtol=1e-12)  # noqa: B023
                 found.append(Event(before.time + root, name))
     return sorted(found)
+
+
+def smooth_model(x: np.ndarray, inputs: Inputs, constants: Constants) -> SmoothModel:
+    """Return the equations near a state x (5,); inputs ``command``, ``disturbance`` [N]."""
+    states = tuple(Signal(column.name, column.unit) for column in STATE)
+
+    def rates(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        dx = np.empty(5)
+        given = inputs._replace(desired_force=float(u[0]), disturbance=float(u[1]))
+        right_hand_side(0.0, x, given, constants, dx)
+        return dx
+
+    def observe(x: np.ndarray, _: np.ndarray) -> np.ndarray:
+        return np.append(x, load_position(x, constants))
+
+    return SmoothModel(
+        states,
+        (Signal('command', 'N'), Signal('disturbance', 'N')),
+        (*states, Signal('load_position', 'm')),
+        x,
+        np.array([inputs.desired_force, inputs.disturbance]),
+        rates,
+        observe,
+        ('the brake holds the car',) if inputs.car == HELD else (),
+    )
 
 
 def warm_up() -> None:

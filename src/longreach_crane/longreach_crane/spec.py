@@ -14,7 +14,7 @@ from longreach_crane.machine import BRAKES, MODELS, Crane
 from longreach_crane.model import FREE, HELD, Constants, Inputs, stop_car
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.scenario import Scenario, load_scenario
-from longreach_crane.simulation import CraneRun, columns_of, simulate
+from longreach_crane.simulation import CraneRun, columns_of, simulate, smooth_model
 from longreach_dynamics.parameters import Parameters, choice
 from longreach_machine import Curve, Lane, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import check_instant
@@ -134,8 +134,6 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         free: bool,
     ) -> SmoothModel:
         """Return the equations in the control cycle from a time on, with ``free`` brake open."""
-        from longreach_crane.linear import smooth_model
-
         T = parameters.controller.sample_time
         check_instant(time, scenario.duration, T)
         run = self.simulate(parameters, scenario.replace(duration=max(time, T)), options)

@@ -15,9 +15,9 @@ from visualization_msgs.msg import Marker, MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_excavator.columns import REACTIONS
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import CLOSED, ExcavatorCommand
 from longreach_excavator.motion import HEAD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.terrain import FIRM, VOLUME, Ground
 from longreach_excavator.visuals import soil_body
 from longreach_node.hydraulic_messages import hydraulic_state, values_from_command

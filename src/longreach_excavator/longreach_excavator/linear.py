@@ -7,10 +7,9 @@ import numpy as np
 from longreach_dynamics.hydraulics.actuators import SPOOL_FASTEST, SPOOL_RATE
 from longreach_dynamics.planar_chain import LENGTH
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import Excavator, ExcavatorState
 from longreach_excavator.motion import HEAD, RATE, SIZE, SPOOL, WORK, evaluate
 from longreach_excavator.simulation import columns_of, series
-from longreach_excavator.state import ExcavatorState
 from longreach_machine.linear import Signal, SmoothModel
 
 _LINKS = ('boom', 'arm', 'bucket')

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,6 @@ from longreach_excavator.motion import (
 from longreach_excavator.observation import NOTHING, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.statics import holding_forces
 from longreach_excavator.terrain import flat_ground
 from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_time
@@ -50,6 +50,26 @@ STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of rows
 # Interval at which a scenario checks the end of the sweep, to close the valves [s].
 CYCLE = 0.01
+_NO_FORCE = (None,) * len(CYLINDERS)
+
+
+class ExcavatorCommand(NamedTuple):
+    """Command of the cylinders: for each a spool position, or a force in place of its oil."""
+
+    spools: tuple[float, ...]  # in [-1, 1], positive extends
+    forces: tuple[float | None, ...] = _NO_FORCE  # [N], positive extends; None: force of its oil
+
+
+class ExcavatorState(NamedTuple):
+    """State of an excavator; never changed in place."""
+
+    y: np.ndarray  # (SIZE,), longer with terrain, see longreach_excavator.motion
+    forces: tuple[float | None, ...] = _NO_FORCE  # last prescribed [N]; None: oil
+    swept: bool = False  # the bucket has turned by the scenario's sweep
+
+
+CLOSED = ExcavatorCommand((0.0,) * len(CYLINDERS))
+"""All valves closed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,12 +14,11 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
 from longreach_excavator.kinematics import pin_places
-from longreach_excavator.machine import STEP, Excavator
+from longreach_excavator.machine import STEP, Excavator, ExcavatorCommand, ExcavatorState
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.spec import EXCAVATOR
-from longreach_excavator.state import ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import DrawnParameters

@@ -11,13 +11,12 @@ from longreach_excavator.columns import CARRIED, COLUMNS, OBSERVED, REACTIONS
 from longreach_excavator.constants import Constants
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
+from longreach_excavator.machine import CLOSED, SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.motion import HEAD, RATE, SIZE, SOIL, SPOOL, WORK
 from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.state import CLOSED
 from longreach_excavator.terrain import FIRM, places
 from longreach_machine.hydraulic_columns import port_columns, port_series
 from longreach_machine.machine import BY_SCENARIO, late_events, sample_counts

@@ -13,11 +13,10 @@ from longreach_dynamics.parameters import Parameters, quantity
 from longreach_excavator.columns import COLUMNS, REACTIONS
 from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
+from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator, ExcavatorCommand
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import ExcavatorRun, simulate
-from longreach_excavator.state import ExcavatorCommand
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_machine.runs import Columns, Run

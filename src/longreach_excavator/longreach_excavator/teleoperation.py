@@ -30,8 +30,8 @@ import numpy as np
 from longreach_dynamics.hydraulics import OilParameters
 from longreach_dynamics.parameters import load, quantity
 from longreach_dynamics.resources import data_directory
+from longreach_excavator.machine import CLOSED, ExcavatorCommand
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
-from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_machine.teleoperation import (
     OperatorState,
     Station,

@@ -13,10 +13,9 @@ from visualization_msgs.msg import Marker
 from longreach_dynamics.errors import InputError
 from longreach_excavator import conversions
 from longreach_excavator.columns import OBSERVED
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import CLOSED, Excavator, ExcavatorCommand
 from longreach_excavator.motion import SIZE
 from longreach_excavator.scenario import dig_scenario
-from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.terrain import heights
 from longreach_excavator.visuals import bucket_load, ground_line
 from longreach_machine.machine import BY_SCENARIO

@@ -10,7 +10,7 @@ from longreach_dynamics.planar_chain import CENTER, CENTER_IM, LENGTH, MASS
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.linear import smooth_model
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import Excavator, ExcavatorCommand, ExcavatorState
 from longreach_excavator.motion import (
     HEAD,
     LOSS,
@@ -26,7 +26,6 @@ from longreach_excavator.motion import (
 from longreach_excavator.observation import NOTHING, energy, observe
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.state import ExcavatorCommand, ExcavatorState
 from longreach_machine import linearize
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.scenarios import ValveCommand

@@ -12,13 +12,12 @@ from longreach_excavator.cohesion import fit_cohesion
 from longreach_excavator.forces import PRESSURE_COLUMNS, read_forces
 from longreach_excavator.inverse import Motion, inverse, read_motion
 from longreach_excavator.linkage import Linkage
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import CLOSED, Excavator, ExcavatorCommand
 from longreach_excavator.measurements import Measurements, read_measurements
 from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
 from longreach_excavator.simulation import ExcavatorRun
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.statics import standing
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
 from longreach_machine.scenarios import ValveCommand

@@ -9,11 +9,10 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import CLOSED, Excavator, ExcavatorCommand, ExcavatorState
 from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
-from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.scenarios import ValveCommand
 

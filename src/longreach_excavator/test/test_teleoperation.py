@@ -12,10 +12,9 @@ import pytest
 
 from longreach_dynamics.hydraulics import HoseParameters, valve_flows, valve_opening
 from longreach_excavator.kinematics import pin_places
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import CLOSED, Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import (
     Measurement,
     Teleoperation,

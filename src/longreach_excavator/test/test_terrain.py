@@ -16,13 +16,12 @@ from longreach_excavator.excavation import (
     move_soil,
 )
 from longreach_excavator.kinematics import pin_places
-from longreach_excavator.machine import Excavator
+from longreach_excavator.machine import Excavator, ExcavatorCommand
 from longreach_excavator.motion import RATE, SIZE, SOIL
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import columns_of, series, simulate
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.state import ExcavatorCommand
 from longreach_excavator.terrain import (
     FIRM,
     SHELL,
