@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.control import joint_controller, rate_limits
+from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import BoomCommand
+from longreach_boom.state import BoomCommand, rate_limits
 from longreach_machine.control import ControllerState, JointController
 from longreach_machine.machine import step_count
 from longreach_machine.scenarios import spools_at
@@ -51,7 +51,8 @@ class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
             for index, entry in enumerate(self.scenario.valve_commands):
                 what = f'with a controller, valve_commands[{index}].time'
                 step_count(entry.time, self.sample_time, what)
-        controller = joint_controller(self.machine, self.sample_time)
+        machine, actuators = self.machine, constants_of(self.machine).actuators
+        controller = JointController(machine.controller, actuators, self.sample_time)
         object.__setattr__(self, 'controller', controller)
         object.__setattr__(self, 'joints', [beam.name for beam in self.machine.beams])
 

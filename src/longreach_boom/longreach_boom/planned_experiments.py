@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from longreach_boom.control import rate_limits
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME
 from longreach_boom.measured_runs import CAMERAS, measured, truth_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.simulation import BoomRun, simulate
+from longreach_boom.state import rate_limits
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_identification.machine import Recording, Signal

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_boom.control import rate_limits
 from longreach_boom.disturbances import Gust, Pumping, TipForce
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.state import rate_limits
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_machine.machine import check_order

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import Constants, Load
+from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_dynamics.hydraulics import rail_pressure, spool_flows
+from longreach_dynamics.hydraulics import fastest_pistons, rail_pressure, spool_flows
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import pistons_and_arms
 
@@ -99,3 +99,10 @@ def flows_of(parts: StateParts, constants: Constants) -> tuple[np.ndarray, np.nd
     pistons = piston_positions(parts.q[..., :N], constants).reshape(-1, N)
     fill_flows(flat, pistons, constants.actuators.table, head, rod)
     return head.reshape(*shape, N), rod.reshape(*shape, N)
+
+
+def rate_limits(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
+    """Return lowest and highest joint rates (M, N, 2) [rad/s] at angles (M, N) [rad]."""
+    actuators, most = constants_of(boom).actuators, boom.controller.maximum_velocity
+    _, arms = pistons_and_arms(actuators.linkage, np.ascontiguousarray(angles))
+    return np.asarray(np.clip(fastest_pistons(actuators), -most, most) / arms[..., None])

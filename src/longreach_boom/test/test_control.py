@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_boom.control import joint_controller, rate_limits
+from longreach_boom.follower import BoomFollower
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import following, simulate
-from longreach_boom.state import piston_positions
+from longreach_boom.state import piston_positions, rate_limits
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import PumpParameters, pressure_rates, spool_positions
 from longreach_dynamics.hydraulics.friction import STUCK
@@ -68,7 +68,7 @@ class Stand:
     """A controller with pistons that are put where a test wants them."""
 
     def __init__(self, boom, sample_time=SAMPLE_TIME):
-        self.control = joint_controller(boom, sample_time)
+        self.control = BoomFollower(boom, None, sample_time).controller
         self.memory = self.control.initial_state()
         self.target = piston_positions(np.radians(SITE), constants_of(boom))
         self.head, self.rod = np.full(4, 150e5), np.full(4, 100e5)
@@ -188,7 +188,7 @@ def test_a_piston_that_gives_way_by_its_oil_is_left_alone(boom):
 @pytest.mark.parametrize('sample_time', [0.0, math.nan, 1.0])
 def test_bad_sample_times(sample_time, boom):
     with pytest.raises(InputError, match=r'sample_time = .* allowed: \(0, 0.1\] s'):
-        joint_controller(boom, sample_time)
+        BoomFollower(boom, None, sample_time)
 
 
 @pytest.mark.parametrize('name', ['pistons', 'head_pressures', 'rod_pressures', 'angles', 'rates'])
@@ -204,7 +204,7 @@ def test_bad_measurements(name, bad, boom):
         arguments[name] = np.array(bad)
     else:
         reference = reference._replace(**{name: np.array(bad)})
-    control = joint_controller(boom, SAMPLE_TIME)
+    control = BoomFollower(boom, None, SAMPLE_TIME).controller
     with pytest.raises(InputError, match=f'{name} = .* allowed: 4 finite numbers'):
         control.cycle(control.initial_state(), reference=reference, **arguments)
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from longreach_boom.control import joint_controller
 from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.model import constants_of
 from longreach_boom.scenario import Scenario
@@ -38,7 +37,7 @@ def test_a_scenarios_trajectory_is_followed_by_the_controller(boom):
     follower = BoomFollower(boom, DRIVE, T)
     measured = measurement(boom)
     state = follower.begin(measured.angles)
-    controller, trajectory = joint_controller(boom, T), Trajectory.of(DRIVE.trajectory)
+    controller, trajectory = follower.controller, Trajectory.of(DRIVE.trajectory)
     memory = controller.initial_state()
     for k in range(590, 620):
         state, command = follower.cycle(state, k * T, measured)
