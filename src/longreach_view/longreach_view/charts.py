@@ -155,12 +155,6 @@ def _of_machine(kind: str) -> Preset:
     return load_preset(kind, Request(None, dict[str, Any]().__getitem__))
 
 
-def event_times(chart: Chart, world: World) -> list[float]:
-    """Return the times of the events of a chart's machine [s]."""
-    machine = world.owner_of(chart.lines[0].signal)
-    return [] if machine is None else sorted({time for time, _ in machine.events})
-
-
 def limits_of(
     lines: Sequence[np.ndarray], old: tuple[float, float] | None = None
 ) -> tuple[float, float]:
@@ -209,9 +203,7 @@ def _extremes(part: np.ndarray, interval: float) -> np.ndarray:
     return np.concatenate([*found, gaps[np.unique(places[unknown], return_index=True)[1]]])
 
 
-def lines_of(
-    chart: Chart, worlds: Sequence[World], window: float, most: int = _MOST_POINTS
-) -> tuple[np.ndarray, ...]:
+def lines_of(chart: Chart, worlds: Sequence[World], window: float) -> tuple[np.ndarray, ...]:
     """
     Return times of the last ``window`` [s], and a chart's values, or NaN; last, 0 to 1 at events.
 
@@ -227,14 +219,15 @@ def lines_of(
         move = np.array([[ends[0] - ends[-1]], [0.0]])
         parts += [_part(series, ends[-1], window, end - last > STALE) + move for series in found]
     begin, end = ends[0] - window, ends[0]
-    events = np.array(event_times(chart, worlds[0]))
+    machine = worlds[0].owner_of(chart.lines[0].signal)
+    events = np.unique([time for time, _ in machine.events] if machine is not None else [])
     events = events[(events > begin) & (events <= end)]
     # Of all: one with more samples may cover less time.
     times = np.unique(np.concatenate([part[0] for part in parts]))
-    if len(times) > most:
+    if len(times) > _MOST_POINTS:
         # Of each line the least and the greatest value in intervals that stay where they are, so
         # that no peak is lost and lines do not flicker.
-        interval = window / max(most // (2 * len(parts)), 1)
+        interval = window / max(_MOST_POINTS // (2 * len(parts)), 1)
         times = np.concatenate([_extremes(part, interval) for part in parts])
     times = np.unique(np.concatenate([[begin, end], times, events, events + _INSTANT]))
     lines = [times]

@@ -11,32 +11,23 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_machine.gaps import period_of
 from longreach_tools.fields import numeric_fields
 from longreach_tools.output import writing
-from longreach_tools.plot._html import HTML
-from longreach_view.charts import (
-    EVENT,
-    WANTED,
-    Chart,
-    event_times,
-    limits_of,
-    lines_of,
-    load_presets,
-    machine_charts,
-)
+from longreach_tools.plot._draw import MOST_POINTS
+from longreach_tools.plot._html import HTML, plotted
+from longreach_tools.plot._picture import Curve, Mark, Panel, Picture
+from longreach_view.charts import Chart, load_presets, machine_charts
 from longreach_view.page import Request, lacking_lines, scale_lines
 from longreach_view.recording import BagSource
 from longreach_view.scene import Scene
 from longreach_view.server import new_token, open_server, stop_server
-from longreach_view.world import World
+from longreach_view.world import Line, World
 
-# Pictures per second, and the most of a file; the most points of a line.
-_RATE, _MOST, _MOST_POINTS = 25.0, 1200, 2000
+# Pictures per second, and the most of a file.
+_RATE, _MOST = 25.0, 1200
 # Times at which it is found out how much room machines need.
 _LOOKS = 60
-# Height of a chart, width of its legend on a narrow page, height of a line of that, and what else
-# is between two charts: a title [pixels].
-_HEIGHT, _WIDTH, _LINE, _TITLE = 165, 320, 20, 35
 
 
 def export(paths: Sequence[Path], file: Path) -> str:
@@ -86,68 +77,35 @@ def export(paths: Sequence[Path], file: Path) -> str:
         rows += lacking_lines(scene, machine)
     rows += scale_lines(world.machines.values())
     beside = beside.replace('SCALES', ''.join(rows))
-    beside = beside.replace('FIGURE', _figure(charts, worlds, source.length))
+    beside = beside.replace('FIGURE', _figure(charts, worlds))
     title = html.escape(f'Longreach - {", ".join(world.machines)}')
     page = page.replace('<title>Viser</title>', f'<title>{title}</title>', 1)
     with writing(file) as path:
         path.write_text(page.replace('</body>', f'{beside}</body>'), encoding='utf-8')
-    kept = f'a picture every {step:.2g} s, at most {_MOST_POINTS} points of a curve'
+    kept = f'a picture every {step:.2g} s, at most {MOST_POINTS} points of a curve'
     return f'{file}: {source.length:.1f} s, {kept}'
 
 
-def _figure(charts: Sequence[Chart], worlds: Sequence[World], length: float) -> str:
+def _figure(charts: Sequence[Chart], worlds: Sequence[World]) -> str:
     """Return charts of whole recordings as a part of a page, with plotly in it."""
-    from plotly.subplots import make_subplots
 
-    rows = max(len(charts), 1)
-    names = [[line.label for line in chart.lines] for chart in charts]
-    for some in names if len(worlds) > 1 else ():
-        some += [f'{name} (2)' for name in some]
-    below = _LINE * max(map(_legend_lines, names), default=0)
-    height = rows * _HEIGHT + (rows - 1) * (_TITLE + below)
-    figure = make_subplots(
-        rows=rows,
-        shared_xaxes=True,
-        vertical_spacing=(_TITLE + below) / height,
-        subplot_titles=[chart.label for chart in charts],
-    )
-    for row, chart in enumerate(charts, 1):
-        times, *lines, _ = lines_of(chart, worlds, length, _MOST_POINTS)
-        suffix = str(row) if row > 1 else ''
-        for k, line in enumerate(lines):
-            second, number = divmod(k, len(chart.lines))
-            colour = chart.colours[number]
-            dash = 'dash' if second or colour == WANTED else 'solid'
-            figure.add_scatter(
-                x=times,
-                y=line,
-                name=names[row - 1][k],
-                line={'color': colour, 'dash': dash, 'width': 1.5},
-                legend=f'legend{suffix}',
-                row=row,
-                col=1,
-            )
-        legend = {'orientation': 'h', 'x': 0.0, 'yanchor': 'top', 'font': {'size': 11}}
-        # Below the numbers of the last axis.
-        legend['y'] = figure.layout[f'yaxis{suffix}'].domain[0] - (
-            _TITLE / height if row == rows else 0.0
+    def curve(line: Line, scale: float, world: World) -> Curve:
+        series = world.series[line.signal]
+        time, values = series.window(-math.inf, math.inf)
+        steps = series.is_held or not period_of(np.diff(time))
+        time = time + worlds[0].present - world.present
+        one = Curve('', line.label, '', time, scale * values, steps, line.wanted)
+        return one.drawn(worlds[0].present)
+
+    panels = [
+        Panel(
+            f'{chart.title}\n[{chart.unit}]'.removesuffix('\n[]'),
+            *([curve(line, chart.scale, world) for line in chart.lines] for world in worlds),
         )
-        figure.update_layout({f'legend{suffix}': legend})
-        figure.update_yaxes(range=limits_of(lines), row=row)
-        for time in event_times(chart, worlds[0]):
-            figure.add_vline(time, line={'color': EVENT, 'dash': 'dash', 'width': 1}, row=row)
-    figure.update_xaxes(title_text='time [s]', row=rows)
-    figure.update_layout(
-        template='plotly_white',
-        height=height + 2 * _TITLE + below,
-        margin={'l': 50, 'r': 10, 't': _TITLE, 'b': _TITLE + below},
-        hovermode='x',
-        showlegend=True,
-    )
-    return str(figure.to_html(full_html=False, **HTML))
-
-
-def _legend_lines(names: Sequence[str]) -> int:
-    """Return the lines of a legend: names side by side are as wide as the longest, with a dash."""
-    beside = max(1, int(_WIDTH / (45.0 + 5.3 * max(map(len, names)))))
-    return -(-len(names) // beside)
+        for chart in charts
+    ] or [Panel('', ())]
+    # Without texts, for which there is no room.
+    marks = [Mark(time, '') for one in worlds[0].machines.values() for time, _ in one.events]
+    page = plotted(Picture('', 'time [s]', panels, (), marks, ('', '2')))
+    page.update_layout(margin={'l': 60, 'r': 10, 't': 40, 'b': 40}, font={'size': 11})
+    return str(page.to_html(full_html=False, **HTML))

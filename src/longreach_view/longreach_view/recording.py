@@ -271,7 +271,7 @@ class BagSource(Source):
         notes = []
         if self._ghost is not None:
             first, second = (recording.machines for recording in self._recordings)
-            notes.append('The second recording: ghost, dashed lines.')
+            notes.append('The second recording: ghost, dashed or pale lines.')
             if not first & second:
                 notes.append(
                     f'The second recording has none of the machines {sorted(first)}, but'

@@ -21,7 +21,7 @@ def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, 
     """The car is at 0.5 m/s times the time from 5 s on, until 15 s."""
     bag, file = crane_bag(tmp_path / 'a', 0.5), tmp_path / 'run.html'
     out = Outcome(capsys, 'view', bag, '--export', file).out
-    assert out == f'{file}: 10.0 s, a picture every 0.04 s, at most 2000 points of a curve\n'
+    assert out == f'{file}: 10.0 s, a picture every 0.04 s, at most 4000 points of a curve\n'
     page, asked, errors = chromium.new_page(), [], []
     page.set_default_timeout(MILLISECONDS)
     page.on('request', lambda request: asked.append(request.url))
@@ -48,8 +48,11 @@ def test_one_file_plays_has_charts_and_goes_to_a_time_that_is_clicked(chromium, 
     page.close()
 
 
-def test_a_long_recording_has_fewer_pictures(tmp_path, capsys, monkeypatch):
+def test_a_long_recording_has_fewer_pictures_and_one_without_charts_is_shown(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr('longreach_view.html_output._MOST', 4)
+    monkeypatch.setattr('longreach_view.html_output.machine_charts', lambda *_: [])
     bags, file = [crane_bag(tmp_path / name, 0.5) for name in 'ab'], tmp_path / 'two.html'
     out = Outcome(capsys, 'view', *bags, '--export', file).out
     assert f'{file}: 10.0 s, a picture every 2.5 s, at most' in out

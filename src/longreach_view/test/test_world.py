@@ -360,7 +360,7 @@ def test_charts_keep_peaks():
     values[[5001, 7003]] = 50.0, -70.0
     values[8000:8040] = math.nan
     world = world_of(*(sample(0.002 * k, value) for k, value in enumerate(values.tolist())))
-    times, drawn, _ = lines_of(chart_of(POSITION), [world], 20.0, 500)
+    times, drawn, _ = lines_of(chart_of(POSITION), [world], 20.0)
     assert len(times) <= 505
     assert (np.diff(times) > 0.0).all()
     assert (np.nanmin(drawn), np.nanmax(drawn)) == (-70.0, 50.0)

@@ -30,6 +30,12 @@ _WANTED = {'color': '#4d4d4d', 'dash': 'dash'}
 
 def write_page(file: Path, picture: Picture) -> None:
     """Write a figure as one page."""
+    with writing(file) as path:
+        path.write_text(plotted(picture).to_html(**HTML), encoding='utf-8')
+
+
+def plotted(picture: Picture) -> Any:
+    """Return a figure of plotly."""
     from plotly.colors import qualitative
     from plotly.subplots import make_subplots
 
@@ -50,13 +56,16 @@ def write_page(file: Path, picture: Picture) -> None:
             look['dash'] = _DASHES[number // len(colors) % len(_DASHES)]
             if curve.wanted:
                 look = _WANTED
-            heading = panel.label.replace('\n', ' ')
             if panel.others:
                 other = panel.others[number]
                 name = f'{curve.label}, {picture.names[1]}'
-                _add(page, row, other, name, heading, {**look, 'width': 4}, 0.35)
-            _add(page, row, curve, curve.label, heading, {**look, 'width': 1.5}, 1.0)
+                _add(page, row, other, name, {**look, 'width': 4}, 0.35)
+            _add(page, row, curve, curve.label, {**look, 'width': 1.5}, 1.0)
         page.update_yaxes(title_text=panel.label.replace('\n', '<br>'), row=row, col=1)
+        # Beside the panel.
+        name = str(row) if row > 1 else ''
+        place = {'y': page.layout[f'yaxis{name}'].domain[1], 'yanchor': 'top'}
+        page.update_layout({f'legend{name}': place})
     if picture.strips:
         _add_strips(page, len(heights), picture)
     for time, text in picture.events:
@@ -69,21 +78,14 @@ def write_page(file: Path, picture: Picture) -> None:
         title={'text': picture.title, 'x': 0.01},
         template='plotly_white',
         height=sum(heights) + _MARGIN,
-        legend={'groupclick': 'toggleitem', 'tracegroupgap': 12},
+        showlegend=True,
         hovermode='x',
     )
-    with writing(file) as path:
-        path.write_text(page.to_html(**HTML), encoding='utf-8')
+    return page
 
 
 def _add(
-    page: Any,
-    row: int,
-    curve: Curve,
-    name: str,
-    heading: str,
-    line: dict[str, Any],
-    opacity: float,
+    page: Any, row: int, curve: Curve, name: str, line: dict[str, Any], opacity: float
 ) -> None:
     """Add a curve to a row."""
     kept = decimate(curve.values, MOST_POINTS)
@@ -102,8 +104,7 @@ def _add(
         line=line | shape,
         **points,
         opacity=opacity,
-        legendgroup=str(row),
-        legendgrouptitle={'text': heading},
+        legend=f'legend{row if row > 1 else ""}',
         row=row,
         col=1,
     )

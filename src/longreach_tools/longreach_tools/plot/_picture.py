@@ -161,6 +161,7 @@ class Picture(NamedTuple):
     def limits(self) -> tuple[float, float]:
         """First and last time."""
         times = [c.time for p in self.panels for c in (*p.curves, *p.others) if len(c.time)]
+        times = times or [np.zeros(1)]
         begin, end = min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
         return (begin, end) if end > begin else (begin - 0.5, end + 0.5)
 
