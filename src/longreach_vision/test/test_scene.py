@@ -97,16 +97,6 @@ def cubic(times):
     return a + t * (b + t * (c + t * d)), b + t * (2.0 * c + 3.0 * t * d)
 
 
-def test_a_path_with_velocities_is_exact_for_cubics():
-    times = np.array([0.0, 0.3, 0.5, 1.4])
-    path = MarkerPath(('a', 'b'), times, *cubic(times))
-    for time in np.linspace(0.0, 1.4, 29):
-        positions, velocities = path.at(time)
-        exact = cubic(time)
-        assert positions == pytest.approx(exact[0], abs=1e-13)
-        assert velocities == pytest.approx(exact[1], abs=1e-12)
-
-
 def test_without_velocities_the_error_falls_with_the_third_power():
     errors = []
     for count in (21, 41):
