@@ -7,7 +7,7 @@ from fmpy.validation import validate_fmu
 
 from longreach_crane.machine import Command, Crane
 from longreach_crane.model import Constants, load_position
-from longreach_crane.parameters import default_file, load_machinery
+from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Disturbance, Scenario
 from longreach_tools.testing import Outcome
 
@@ -36,9 +36,3 @@ def test_plant(capsys, tmp_path, kind):
     )[-1]  # fmt: skip
     wanted = [*state.x, load_position(state.x, Constants.of(parameters))]
     np.testing.assert_allclose(list(row)[1:], wanted, rtol=2e-6, atol=1e-9)
-
-
-def test_output_that_is_the_input(capsys, tmp_path):
-    file = tmp_path / 'crane.yaml'
-    file.write_text(default_file().read_text())
-    Outcome(capsys, 'crane', 'fmu', '--file', file, '--out', file).refused('one of the inputs')

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from geometry_msgs.msg import InertiaStamped
-from harvesters import REALISTIC, STANDARD, scenario, shipped
+from harvesters import REALISTIC
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -16,7 +16,6 @@ from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import LogEvent
-from longreach_harvester.spec import HARVESTER
 from longreach_machine.machine import BY_SCENARIO
 from longreach_node import qos
 from longreach_node.testing import bench, setting
@@ -87,14 +86,3 @@ def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
     # At rest it hangs straight down.
     np.testing.assert_allclose(down, along, atol=1e-6)
     np.testing.assert_allclose(down[0], tip_at(REALISTIC, rig.plant.state.y[:3]))
-
-
-def test_at_60_samples_per_second_steps_of_a_millisecond_keep_time():
-    given = setting(publish_rate=60.0, real_time_factor=0.0, duration=2.0)
-    with bench(*given, *setting(scenario=HARVESTER.find_scenario('open_loop'))) as b:
-        plant = b.add(PlantNode)
-        b.until(plant.done.done, 'end')
-    machine = Harvester(STANDARD, shipped('open_loop'))
-    expected = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 2.0)
-    np.testing.assert_array_equal(plant.state.y, expected.y)
-    assert not np.allclose(plant.state.y[:3], scenario().angles, atol=1e-3)
