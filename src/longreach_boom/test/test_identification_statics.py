@@ -177,6 +177,21 @@ def test_a_payload_that_is_far_from_what_was_stated_is_named(small):
     )
 
 
+def test_what_a_wrong_dimension_would_change(small, poses):
+    told = identified(small, poses).sensitivity['length_scale_2']
+    exact = identify_statics(EXACT, small, poses).estimate
+    longer = BOOM.with_values(small, {'length_scale_2': 1.01})
+    tip = (Load(LOAD, 1, longer.beams[1].length),)
+    far = [
+        pose._replace(setting=pose.setting._replace(loads=tip)) if pose.setting.loads else pose
+        for pose in poses
+    ]
+    moved = identify_statics(EXACT, longer, far).estimate
+    for name in MAIN:
+        change = 1.0 - moved.value(name) / exact.value(name)
+        assert told[name] == pytest.approx(-change, rel=0.2, abs=1e-3), name
+
+
 def test_friction_is_found_from_both_directions(small):
     poses = drawn(small, np.random.default_rng(5), count=12)
     estimate = identified(small, poses).estimate

@@ -2,10 +2,12 @@
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 
+from longreach_boom import identification
 from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
 from longreach_boom.measured_runs import readings
@@ -14,7 +16,7 @@ from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
-from longreach_identification import statics
+from longreach_identification import planning, statics
 from longreach_identification.search import INTERRUPTED
 from longreach_tools import cli
 from longreach_tools.output import write_csv
@@ -108,6 +110,8 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
     page = report.read_text()
     assert page.count('<svg') >= 2
     assert 'http' not in re.sub(r'http://www\.w3\.org/\S*', '', page)
+    for text in ('Poses at rest', 'mass_scale_2', 'standard error', 'RMS before'):
+        assert text in page
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--column', 'p=1'), "signal 'p', allowed"),
         (('--static', '{poses}', '--out', '{poses}'), 'poses.csv'),
         (('--static', '{poses}', '--profile', 'mass'), '--profile mass, allowed: mass_scale_1'),
-        (('--static', '{poses}', '--signals', 'strain'), '--signals is for recordings of motion'),
+        (('--static', '{poses}', '--robust'), '--robust is for recordings of motion'),
         (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
         (('--static', '{poses}', '--column', 'piston_1=piston_1:1e3'), 'is its unit right'),
         (
@@ -167,11 +171,23 @@ def test_a_payload_that_is_not_told_is_named(poses, capsys):
 
 
 @pytest.mark.slow
-def test_a_plan_names_experiments_and_writes_them(tmp_path, capsys):
+def test_a_plan_names_experiments_and_writes_them(monkeypatch, tmp_path, capsys):
+    # Both plans simulate the same poses at rest, which tell the same.
+    monkeypatch.setattr(identification, 'poses_at_rest', cache(identification.poses_at_rest))
+    told, tell = [], planning.identify_statics
+
+    def once(*of):
+        told.append(told[0] if told else tell(*of))
+        return told[0]
+
+    monkeypatch.setattr(planning, 'identify_statics', once)
     words = ('plan', '--pose=70,-50,-35,-30', '--masses', '5', '--count', '2', '--processes', 1)
     assert run(*words, '--out', tmp_path, '--format', 'json') == 0
     plan = json.loads(capsys.readouterr().out)
     first, second = (choice['standard_errors'] for choice in plan['choices'])
+    assert run(*words, '--signals', 'strain', '--format', 'json') == 0
+    fewer = json.loads(capsys.readouterr().out)['choices'][0]['standard_errors']
+    assert fewer['youngs_modulus'] > first['youngs_modulus']
     assert 0.0 < second['youngs_modulus'] < first['youngs_modulus'] < 1e10
     scenario = load_scenario(tmp_path / 'plan_1.yaml', load_boom(), STEP)
     assert scenario.loads[0].mass == 5.0

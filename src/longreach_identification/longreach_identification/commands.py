@@ -123,6 +123,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help='time after the release that is compared [s] (default: 8); the simulations take'
             ' most of the time',
         )
+        text = 'outliers of motion weigh less, after Huber'
+        add_common(machine, '--robust', False, action='store_true', help=text)
         add_workers(machine)
         add_format(machine)
         machine.set_defaults(run=_run, machine=name)
@@ -179,7 +181,7 @@ def _run(arguments: argparse.Namespace) -> None:
     for name in arguments.profile or ():
         if name not in known:
             raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
-    for what in ('profile', 'signals'):
+    for what in ('profile', 'signals', 'robust'):
         if getattr(arguments, what) and not arguments.release:
             raise InputError(f'--{what} is for recordings of motion; give --release')
     static, motion = _read(arguments, page, start)
@@ -188,6 +190,7 @@ def _run(arguments: argparse.Namespace) -> None:
         signals=_signal_patterns(page, start, arguments.signals, recorded),
         duration=arguments.duration,
         validation=validation,
+        robust=arguments.robust,
     )
     workers = {'processes': arguments.processes, 'cluster': arguments.cluster}
     found = identify_machine(

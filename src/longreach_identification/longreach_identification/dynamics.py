@@ -132,6 +132,7 @@ class Settings:
     horizons: Sequence[float] = (4.0,)
     validation: Sequence[str] = ()  # names of recordings that are not fitted
     iterations: int = 20  # of the search, for given noise levels
+    robust: bool = False  # whether outliers weigh less
 
 
 def identify(
@@ -223,7 +224,7 @@ def _searched(
         start: Mapping[str, float] | None = None,
         interrupted: bool = False,
     ) -> Estimate:
-        known = {'interrupted': interrupted, **workers}
+        known = {'robust': settings.robust, 'interrupted': interrupted, **workers}
         count = 1 if interrupted else settings.iterations
         for duration in durations:
             found = estimate(problem_at(duration, start), iterations=count, **known)

@@ -118,7 +118,8 @@ class Estimate(NamedTuple):
     values: np.ndarray  # (names,)
     covariance: np.ndarray  # (names, names); infinite variances for what the data cannot tell
     prior_share: np.ndarray  # (names,) part of the information from the prior; 1: all
-    weakest: dict[str, float]  # combination that is known worst, in typical sizes
+    condition: float  # of the information matrix with ones on its diagonal
+    weakest: dict[str, float]  # combination that the data determine worst
     fit: dict[str, search.SignalFit]
     # By names of recording and signal, at all of its times, with its offset.
     predicted: dict[tuple[str, str], np.ndarray]
@@ -231,6 +232,7 @@ class Estimate(NamedTuple):
             'fit': {name: fit._asdict() for name, fit in self.fit.items()},
             'warnings': self.warnings,
             'correlation': {'names': self.names, 'matrix': self.correlation},
+            'condition': self.condition,
             'weakest': _words(self.weakest),
         }
         found |= {n: getattr(self, n) for n in ('status', 'chi_square', 'rows', 'aic', 'bic')}
@@ -241,14 +243,16 @@ def estimate(
     problem: Problem,
     *,
     iterations: int = 30,
+    robust: bool = False,
     interrupted: bool = False,
     **workers: Any,
 ) -> Estimate:
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
-    ``iterations`` are for given noise levels. ``interrupted``: a search that led here was.
-    ``workers`` are those of ``searching``. LongreachError without a prediction at the start.
+    ``iterations`` are for given noise levels. ``robust``: rows further than two deviations from
+    the model weigh less, after Huber. ``interrupted``: a search that led here was. ``workers`` are
+    those of ``searching``. LongreachError without a prediction at the start.
     """
     with search.searching(problem, **workers) as fit:
         try:
@@ -256,7 +260,7 @@ def estimate(
             fit.first_levels(x)
             for _ in range(_MOST_ROUNDS):
                 x, status = fit.solve(x, fit.free, iterations, _TOLERANCE)
-                if not fit.update_levels(x):
+                if not fit.update_levels(x, robust):
                     break
             fit.settled(x)
         except KeyboardInterrupt:
@@ -346,15 +350,18 @@ def _result(fit: search.Search, x: np.ndarray, status: str) -> Estimate:
     residuals = fit.residuals(parts)
     matrix = np.full((count, count), np.nan)
     plain, share = np.full(count, np.nan), np.zeros(count)
-    weakest: dict[str, float] = {}
-    spread, criterion, extra = 0.0, math.nan, 0
+    condition, weakest, spread, criterion, extra = math.nan, {}, 0.0, math.nan, 0
     if fit.derivatives is not None:
-        free, weighted = fit.free, fit.weighted_derivatives(fit.derivatives)
-        inverse = covariance.inverse_of(weighted[:, free])
+        free, names = fit.free, [problem.names[j] for j in fit.free]
+        weighted = fit.weighted_derivatives(fit.derivatives)
+        inverse, weights, condition = covariance.inverse_of(weighted[:, free])
+        weakest = dict(zip(names, weights.tolist(), strict=True))
         spread, loose = covariance.weak_spread(
             weighted[:, free].T @ weighted[:, free], fit.sizes[free]
         )
-        weakest = dict(zip((problem.names[j] for j in free), loose.tolist(), strict=True))
+        if spread > _WEAKEST and not math.isinf(condition):
+            # Each is told apart from the others, and one of them poorly.
+            weakest = dict(zip(names, loose.tolist(), strict=True))
         noise, criterion, extra = covariance.noise_of(
             fit, residuals, weighted[: fit.rows, free], inverse
         )
@@ -375,6 +382,7 @@ def _result(fit: search.Search, x: np.ndarray, status: str) -> Estimate:
         values,
         matrix * np.outer(scale, scale),
         share,
+        condition,
         weakest,
         fits,
         predicted,

@@ -111,7 +111,7 @@ class _Stage(Search):
         found = [self.solve(point, self.free, _ITERATIONS, _TOLERANCE)[0] for point in points]
         costs = [float(np.sum(self.weighted(x) ** 2)) for x in found]
         x = found[int(np.argmin(costs))]
-        covariance = np.nan_to_num(inverse_of(self.jacobian(x)), nan=0.0, posinf=0.0)
+        covariance = np.nan_to_num(inverse_of(self.jacobian(x))[0], nan=0.0, posinf=0.0)
         sizes, axes = np.linalg.eigh(covariance)
         rows = axes * np.sqrt(sizes.clip(0.0))
         root = dict(zip((names[j] for j in self.free), rows, strict=True))

@@ -18,13 +18,14 @@ import numpy as np
 import yaml
 
 from longreach_identification.estimation import Estimate
-from longreach_identification.machine import Recording, matches
+from longreach_identification.machine import Recording, Signal, matches
 from longreach_identification.pipeline import Identified
 from longreach_tools.output import table
 
 # Points of a curve beyond which a figure shows every so-many-th; curves in one panel;
 # points up to which they are large.
 _MOST_POINTS, _MOST_CURVES, _FEW = 1000, 6, 50
+_LAGS = 100  # of an autocorrelation, in rows
 _WIDTH = 9.5  # of a figure [in]
 Predictions: TypeAlias = Mapping[tuple[str, str], np.ndarray]  # by recording and signal
 _STYLE = """
@@ -122,6 +123,15 @@ def report_of(
     parts += [f'<p class="warning">{html.escape(text)}</p>' for text in found.warnings]
     parts += [f'<p>{html.escape(text)}</p>' for text in found.notes]
     parts += ['<h2>Parameters</h2>', _table(head, rows)]
+    if found.statics is not None:
+        effects = found.statics.sensitivity
+        columns = list(dict.fromkeys(n for changes in effects.values() for n in changes))
+        cells = [
+            (name, *(f'{changes[n]:+.2%}' if n in changes else '' for n in columns))
+            for name, changes in effects.items()
+        ]
+        text = 'Change of results when a dimension or the payload is wrong by 1 % (10 mm)'
+        parts += [f'<h2>{text}</h2>', _table(('taken as exact', *columns), cells)]
     for name, one in more.get('profiles', {}).items():
         parts.append(f'<h2>Profile likelihood of {name}</h2>')
         parts.append(_profile(name, one['values'], one['increase']))
@@ -242,8 +252,10 @@ def _curves(
     if not panels:
         return ''
     figure = _figure(_WIDTH, 2.9 * len(panels))
-    axes = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(3, 2))
-    for (left, right), names in zip(axes, panels, strict=True):
+    widths = (3, 2) if at_rest else (3, 2, 1)
+    axes = figure.subplots(len(panels), len(widths), squeeze=False, width_ratios=widths)
+    for row, names in zip(axes, panels, strict=True):
+        left, right, far = row[0], row[1], row[-1]
         for k, name in enumerate(names):
             signal, key = recording.signals[name], (recording.name, name)
             order = np.argsort(signal.times, kind='stable')
@@ -261,18 +273,35 @@ def _curves(
                 left.plot(times, before[key][every] - base, old, color=color, lw=0.8)
             left.plot(times, after - base, now, color=color, linewidth=1.2, label=name)
             right.plot(times, values - after, '.', **dots)
+            if not at_rest:
+                lags, related = _autocorrelation(signal, found.predicted[key])
+                far.plot(lags, related, color=color, linewidth=1.0)
         unit = units.get(names[0], '')
         what = _family(names[0]) + ('' if at_rest else ' less its mean')
         left.set_ylabel(f'{what} [{unit}]' if unit else what)
         left.legend(fontsize=7, loc='upper right')
         right.set_ylabel('residual')
-        left.grid(alpha=0.3)
-        right.grid(alpha=0.3)
-    for one in axes[-1]:
-        one.set_xlabel('time [s]')
+        if not at_rest:
+            far.set_ylabel('autocorrelation')
+            far.set_ylim(-1.0, 1.0)
+        for one in row:
+            one.grid(alpha=0.3)
+    for one, text in zip(axes[-1], ('time [s]', 'time [s]', 'lag [s]'), strict=False):
+        one.set_xlabel(text)
     marks = 'before (x), after (+)' if at_rest else 'before (dashed), after (line)'
     figure.suptitle(f'{recording.name}: measured (dots), {marks}')
     return _svg(figure)
+
+
+def _autocorrelation(signal: Signal, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return lags [s] and the autocorrelation of residuals: 0 for noise without memory."""
+    rest = np.nan_to_num(signal.values - predicted)
+    rest = rest - rest.mean()
+    count = min(len(rest) - 1, _LAGS)
+    size = max(float(rest @ rest), 1e-300)
+    related = [float(rest[k:] @ rest[: len(rest) - k]) / size for k in range(count + 1)]
+    interval = float(np.median(np.diff(signal.times))) if len(rest) > 1 else 0.0
+    return interval * np.arange(count + 1), np.array(related)
 
 
 def _profile(name: str, values: Sequence[float], increase: Sequence[float]) -> str:

@@ -31,6 +31,8 @@ _STEP_SHARE, FIRST_STEP, SHORTEST_STEP, _LONGEST_STEP = 0.01, 1e-4, 1e-6, 1e-2
 _JUMP = 0.3
 # Change of an unknown noise level that asks for another round.
 _LEVEL_CHANGE = 0.02
+# Median of the magnitude of a normal distribution; deviations from which on rows weigh less.
+_MEDIAN, _OUTLIER = 0.6745, 2.0
 # Inverse of the standard deviation, in typical sizes, with which a search knows where it began:
 # without it SciPy's trust region prolongs the steps of a singular Jacobian, as of an unknown
 # without any effect, to its whole radius, which ends at bounds far from the solution.
@@ -112,6 +114,7 @@ class Search:
         ).T.copy()
         self.least = math.inf
         self.levels: dict[str, float] = {}
+        self.shares = np.ones(sum(block.rows.size for block in self.blocks))  # weights of rows
         self.owners = np.concatenate([np.full(b.rows.size, b.recording) for b in self.blocks])
         self.steps = FIRST_STEP * self.sizes
         self.derivatives: np.ndarray | None = None  # of all rows of all blocks, not weighted
@@ -166,7 +169,7 @@ class Search:
             finished=lambda _k, _outcome: self.bar.update(),
         )
         self.evaluations += len(jobs)
-        found: list[Any] = [np.zeros(self.owners.size) for _ in points]
+        found: list[Any] = [np.zeros(self.shares.size) for _ in points]
         for job, k, outcome in zip(jobs, owners, outcomes, strict=True):
             if isinstance(outcome, str):
                 self.reason, found[k] = outcome, None
@@ -206,7 +209,7 @@ class Search:
         if which is None:
             self.derivatives = derivatives
             # Next time with steps of the size of the standard errors.
-            self.set_steps(np.sqrt(np.diag(inverse_of(weighted))))
+            self.set_steps(np.sqrt(np.diag(inverse_of(weighted)[0])))
         return weighted
 
     def settled(self, x: np.ndarray) -> np.ndarray:
@@ -272,7 +275,8 @@ class Search:
     def deviation(self, block: Block) -> np.ndarray:
         """Return the deviation of the rows of a block."""
         level = self.levels.get(block.signal, 1.0)
-        return np.where(np.isnan(block.deviation), level, block.deviation)
+        found = np.where(np.isnan(block.deviation), level, block.deviation)
+        return np.asarray(found / np.sqrt(self.shares[block.place]))
 
     def offset(self, block: Block, part: np.ndarray) -> float:
         """Return the constant of a predicted block; one for validation has its own."""
@@ -380,8 +384,8 @@ class Search:
         self.update_levels(x)
         self.least = math.inf
 
-    def update_levels(self, x: np.ndarray) -> bool:
-        """Estimate unknown noise levels; return whether they changed."""
+    def update_levels(self, x: np.ndarray, robust: bool = False) -> bool:
+        """Estimate unknown noise levels, and weights of outliers; return whether they changed."""
         predicted = self.predicted(x)
         assert predicted is not None
         errors = [
@@ -403,12 +407,20 @@ class Search:
             if size == 0.0 and not every.any():
                 continue
             level = math.sqrt(float(every @ every) / max(count, 1.0))
+            if robust:
+                level = float(np.median(np.abs(every))) / _MEDIAN
             # Not zero, even if a prediction is exact.
             level = max(level, self.problem.floors.get(signal, 0.0), 1e-9 * size)
             before = self.levels.get(signal)
             if before is None or abs(level - before) > _LEVEL_CHANGE * before:
                 changed = True
             self.levels[signal] = level
+        if robust:
+            before_shares, self.shares = self.shares, np.ones_like(self.shares)
+            for block, error in zip(self.fitted, errors, strict=True):
+                far = np.abs(error) / self.deviation(block) / _OUTLIER
+                self.shares[block.place] = 1.0 / np.maximum(far, 1.0)
+            changed |= bool(np.abs(self.shares - before_shares).max() > _LEVEL_CHANGE)
         if changed:
             self.least = math.inf
         return changed

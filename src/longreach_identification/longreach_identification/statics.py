@@ -109,13 +109,18 @@ class StaticMachine(Protocol):
 
 
 class StaticResult(NamedTuple):
-    """Result of :func:`identify_statics`."""
+    """
+    Result of :func:`identify_statics`.
+
+    ``sensitivity``: relative changes for a dimension or payload wrong by 1 % (10 mm).
+    """
 
     estimate: Estimate  # recordings of its problem have the poses at their middle
     parameters: tuple[str, ...]
     before: dict[tuple[str, str], np.ndarray]  # predictions of the start file
     residuals: dict[str, np.ndarray]  # (poses,); NaN where not used
     stretches: tuple[str, ...]  # lines on what was used
+    sensitivity: dict[str, dict[str, float]]
     notes: tuple[str, ...]  # what was left out, as usual
 
     @property
@@ -138,7 +143,8 @@ class StaticResult(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        return self.estimate.to_dict() | {'stretches': list(self.stretches)}
+        more = {'stretches': list(self.stretches), 'sensitivity': self.sensitivity}
+        return self.estimate.to_dict() | more
 
 
 def still_poses(
@@ -322,6 +328,7 @@ def identify_statics(
         },
         residuals,
         tuple(stretches),
+        _sensitivity(predict.slopes, rows, found, estimated, known),
         tuple(notes),
     )
 
@@ -539,6 +546,39 @@ def _check_priors(known: Sequence[Nuisance], found: Estimate) -> list[str]:
         if name in values
         and abs(values[name] - mean) / deviation > max(_PULLED * np.sqrt(1.0 - shares[name]), _FAR)
     ]
+
+
+def _sensitivity(
+    slopes: np.ndarray,
+    rows: np.ndarray,
+    found: Estimate,
+    free: Sequence[str],
+    known: Sequence[Nuisance],
+) -> dict[str, dict[str, float]]:
+    """Return by how much each parameter changes, relative to it, for 0.01 of each dimension."""
+    deviations = {nuisance.name: nuisance.deviation for nuisance in known}
+    exact = [
+        n.name
+        for n in known
+        if n.name in found.names and n.unit in ('1', 'm') and not n.name.startswith('pose_bias')
+    ]
+    levels = np.array([fit.deviation for fit in found.fit.values()])
+    weighted = (slopes / levels[:, None, None])[rows]
+    other = [j for j, name in enumerate(found.names) if name not in exact]
+    own = weighted[:, other]
+    before = [deviations.get(found.names[j], np.inf) ** -2.0 for j in other]
+    information = own.T @ own + np.diag(before)
+    scale = np.sqrt(np.diag(information))
+    inverse = np.linalg.pinv(information / np.outer(scale, scale)) / np.outer(scale, scale)
+    table = {}
+    for name in exact:
+        change = -0.01 * inverse @ (own.T @ weighted[:, found.names.index(name)])
+        table[name] = {
+            found.names[j]: float(step / found.values[j])
+            for j, step in zip(other, change, strict=True)
+            if found.names[j] in free and found.values[j]
+        }
+    return table
 
 
 def _check_scatter(nuisances: Sequence[Nuisance], found: Estimate) -> list[str]:

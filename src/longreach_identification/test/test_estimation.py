@@ -157,6 +157,7 @@ def test_combination_at_fault_is_in_the_warning():
     data = Recording('product', {'y': Signal(np.arange(100.0), y, np.full(100, 0.05))})
     found = estimate(Problem(same_product, [data], (Unknown('one', 2.0), Unknown('other', 3.0))))
     assert found.value('one') * found.value('other') == pytest.approx(6.0, rel=0.02)
+    assert found.condition > 1e5
     assert any('0.71 one' in text and '0.71 other' in text for text in found.warnings)
 
 
@@ -303,6 +304,18 @@ def test_a_signal_that_a_constant_fits_better_is_named():
     assert not any(known in text for text in estimate(problem_of(data)).warnings)
     data.signals['double'].values[:] *= -0.2
     assert any(known in text for text in estimate(problem_of(data)).warnings)
+
+
+def test_outliers_weigh_less_on_request():
+    noise = white(23)
+    clean = estimate(problem_of(recording(noise, deviation=np.nan)))
+    noise[0, 5:50:9] += 3.0
+    data = recording(noise, deviation=np.nan)
+    usual, robust = estimate(problem_of(data)), estimate(problem_of(data), robust=True)
+    error = np.abs(np.array([one.values - clean.values for one in (usual, robust)]))
+    assert (error[1] < clean.standard_errors).all()
+    assert (error[0] > 2.0 * clean.standard_errors).any()
+    assert robust.fit['single'].deviation < 0.3 * usual.fit['single'].deviation
 
 
 def test_interruption_keeps_the_best_so_far():
