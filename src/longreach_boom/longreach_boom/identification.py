@@ -9,7 +9,7 @@ it shows k_SG B / (E I), with the bending moment B; its gain follows from it and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -23,10 +23,9 @@ from longreach_boom.parameters import (
     Distribution,
     load_boom,
 )
-from longreach_boom.planned_experiments import drawn_poses, poses_at_rest, releases
-from longreach_boom.scenario import Scenario
+from longreach_boom.planned_experiments import poses_at_rest, releases
 from longreach_dynamics.errors import InputError
-from longreach_identification.machine import BELOW, FreeParameter, MeasuredSignal, Recording
+from longreach_identification.machine import BELOW, FreeParameter, MeasuredSignal
 from longreach_machine.runs import Source
 
 # Where markers are tracked: in their plane, as is most accurate where the boom does not sway.
@@ -43,8 +42,6 @@ _BEYOND = 0.05
 _DIMENSION, _SECTION, _TAPER, _SHIFT = 0.005, 0.01, 0.01, 0.005
 # Damping and friction are known before to a factor of 3; how far below a search may go.
 _FACTOR, _LEAST = math.log(3.0), 1e-3
-# Poses that are drawn for plans.
-_MORE_POSES = 2
 # Ratios that differ by less are the same: files have a few digits.
 _ALIKE = 1e-3
 
@@ -259,21 +256,8 @@ class BoomIdentification(LoadExperiments):
                 found.append(MeasuredSignal(name, 'm', (tracked,), deviation, _PLACES))
         return tuple(found)
 
-    def possible(
-        self, machine: BoomParameters, poses: Sequence[tuple[float, ...]], masses: Sequence[float]
-    ) -> dict[str, tuple[Scenario, Recording]]:
-        """Return possible releases, by default in poses of the file and drawn ones."""
-        chosen = poses or [
-            *(pose.angles_deg for pose in machine.poses),
-            *drawn_poses(machine, _MORE_POSES, max(masses)),
-        ]
-        return releases(machine, chosen, masses)
-
-    def possible_at_rest(
-        self, machine: BoomParameters, mass: float
-    ) -> tuple[list[Scenario], list[Recording]]:
-        """Return poses at rest without and with a load, see ``poses_at_rest``."""
-        return poses_at_rest(machine, mass)
+    possible = staticmethod(releases)
+    possible_at_rest = staticmethod(poses_at_rest)
 
     def derived(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
         """Return first natural frequency [Hz] and damping ratio, when all pistons stick."""

@@ -231,7 +231,7 @@ class StaticBoomModel:
         stresses = np.empty_like(forces)
         for k, pose in enumerate(self._poses):
             if k not in self._starts:
-                self._starts[k] = _start(self._machine, pose)
+                self._starts[k] = start_of(self._machine, pose.recording, pose.setting)
             # A load at a tip stays there.
             loads = tuple(
                 load._replace(
@@ -240,7 +240,7 @@ class StaticBoomModel:
                 for load in pose.setting.loads
             )
             setting = pose.setting._replace(loads=loads)
-            rest = _settled(boom, setting, np.array(shifts[setting.inclined]), self._starts[k])
+            rest = settled(boom, setting, np.array(shifts[setting.inclined]), self._starts[k])
             state = BoomState(rest.state(np.zeros(N)), modes, loads)
             forces[k] = rest.forces
             stresses[k] = boom.youngs_modulus * curvatures(boom, state, places)
@@ -255,9 +255,8 @@ class _Start(NamedTuple):
     inverse: np.ndarray  # of the tangent stiffness of deflections and truck
 
 
-def _start(boom: BoomParameters, pose: StaticPose) -> _Start:
-    """Return where the search for the equilibrium of a measured pose begins."""
-    setting: Setting = pose.setting
+def start_of(boom: BoomParameters, name: str, setting: Setting) -> _Start:
+    """Return where the search for the equilibrium of a pose of a recording begins."""
     measured, limits = np.array(setting.positions), boom.joint_limits()
     if setting.inclined:
         angles = np.diff(measured, prepend=0.0)
@@ -268,12 +267,12 @@ def _start(boom: BoomParameters, pose: StaticPose) -> _Start:
                 for cylinder, s in zip(boom.cylinders, measured, strict=True)
             ]
         )
-    rest = resting(boom, pose.recording, np.clip(angles, *limits.T), setting.loads)
+    rest = resting(boom, name, np.clip(angles, *limits.T), setting.loads)
     K = tangent_stiffness(rest.coordinates, constants_of(boom, setting.loads))
     return _Start(rest.coordinates, np.linalg.inv(K[boom.size :, boom.size :]))
 
 
-def _settled(
+def settled(
     boom: BoomParameters, setting: Setting, shifts: np.ndarray, start: _Start
 ) -> Equilibrium:
     """

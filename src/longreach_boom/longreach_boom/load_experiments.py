@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.identification_statics import PAYLOAD
-from longreach_boom.kinematics import point_motion
+from longreach_boom.identification_statics import PAYLOAD, Setting, settled, start_of
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
 from longreach_boom.measured_runs import EVENTS, RunTruth, payload_of, resting, truth_of
 from longreach_boom.modes import held_modes
@@ -83,28 +82,16 @@ def _angles(
                 )
             angles[i] = cylinder.linkage.angle(min(max(rest, 0.0), cylinder.stroke))
         return angles
-    ends = [f'inclination_{end}_{i}' for end in ('root', 'tip') for i in numbers]
-    shown = np.array([_rest(signals[e], start) if e in signals else math.nan for e in ends])
-    roots, tips = shown[: boom.size], shown[boom.size :]
-    # (39): what a beam turns relative to the bent tip of the previous one.
-    angles = roots - np.concatenate([[0.0], tips[:-1]])
-    if not np.isfinite(angles).all():
+    roots = [f'inclination_root_{i}' for i in numbers]
+    shown = [_rest(signals[root], start) if root in signals else math.nan for root in roots]
+    if not np.isfinite(shown).all():
         raise InputError(
-            f'{recording.name} lacks piston_1..piston_{boom.size}, or instead inclination_root_i'
-            f' and inclination_tip_i, before the event at {start:g} s: the pose is unknown'
+            f'{recording.name} lacks piston_1..piston_{boom.size}, or instead inclination_root_i,'
+            f' before the event at {start:g} s: the pose is unknown'
         )
-    # A beam on a support also turns at its root, by an angle that depends little on the pose.
-    still = resting(boom, recording.name, angles, tuple(load.on(boom) for load in loads))
-    q = still.q[None]
-
-    def turned(i: int, x: float) -> float:
-        return float(point_motion(boom, q, 0.0 * q, i, x).inclination[0])
-
-    before = [0.0, *(turned(i, beam.length) for i, beam in enumerate(boom.beams[:-1]))]
-    own = np.array([turned(i, 0.0) for i in range(boom.size)]) - before - angles
-    if boom.truck:
-        own[0] += still.truck[1]
-    return np.asarray(angles - own)
+    setting = Setting(tuple(shown), True, tuple(load.on(boom) for load in loads))
+    none = np.zeros(boom.size)
+    return settled(boom, setting, none, start_of(boom, recording.name, setting)).q[: boom.size]
 
 
 @functools.lru_cache(maxsize=16)

@@ -33,9 +33,9 @@ _EXACT = CAMERAS._replace(noise=0.0, constant=0.0)
 _STICKS, _SLIPPERY = 2e-4, 5.0
 # Rest before a release [s], and duration after it that is compared.
 _REST, _DURATION = 1.0, 8.0
-# Poses at rest: moves and rests [s], their number, largest share of the supply pressure, lowest
-# height above the root [m], and the range of the angles of joints [rad].
-_MOVE, _HOLD, _POSES, _FORCE, _LOWEST = 25.0, 12.0, 8, 0.8, 0.0
+# Drawn poses of releases. Poses at rest: moves and rests [s], their number, largest share of the
+# supply pressure, lowest height above the root [m], range of the angles of joints [rad].
+_MORE_POSES, _MOVE, _HOLD, _POSES, _FORCE, _LOWEST = 2, 25.0, 12.0, 8, 0.8, 0.0
 _LIMITS = (-1.6, 1.3)
 # By how much moves are slower than the fastest ones of a boom that the true one resembles.
 _MARGIN = 1.1
@@ -50,10 +50,12 @@ def releases(
     """
     Return releases in poses [deg] of masses [kg]: by name the scenario, and a recording at 20 Hz.
 
-    The sensors are exact, with the deviations of typical ones; five times those where a piston
-    slips.
+    Without poses in those of the file, and in drawn ones. The sensors are exact, with the
+    deviations of typical ones; five times those where a piston slips.
     """
     found = {}
+    drawn = () if poses else drawn_poses(boom, _MORE_POSES, max(masses))
+    poses = poses or [*(pose.angles_deg for pose in boom.poses), *drawn]
     ideal, typical = load_sensors(), load_sensors('typical', boom.size)
     for pose in poses:
         for mass in masses:

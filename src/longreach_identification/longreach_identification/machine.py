@@ -195,12 +195,12 @@ class Identifiable(ABC):
         raise InputError(f'--static: the {self.name} has no statics; give --release')
 
     def possible(
-        self, machine: Any, poses: Sequence[tuple[float, ...]], masses: Sequence[float]
+        self, machine: Any, poses: Sequence[tuple[float, ...]], masses: Sequence[float], /
     ) -> dict[str, tuple[Any, Recording]]:
         """Return scenarios to choose from, and exact recordings of them, by name."""
         raise InputError(f'the {self.name} has no experiments to plan, allowed: boom')
 
-    def possible_at_rest(self, machine: Any, mass: float) -> tuple[list[Any], list[Recording]]:
+    def possible_at_rest(self, machine: Any, mass: float, /) -> tuple[list[Any], list[Recording]]:
         """Return scenarios of poses at rest with a load [kg], and recordings; empty: none."""
         return [], []
 
