@@ -100,6 +100,8 @@ class DrawingNodes:
             lod='off',
             side='double',
             flat_shading=True,
+            cast_shadow=False,
+            receive_shadow=False,
         )
 
     def _show_segments(self, path: str, marker: Marker) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import viser
 from viser.transforms import SO3
 
-from longreach_machine.description import Robot, Shape
+from longreach_machine.description import Robot, Shape, placed
 from longreach_view.drawing import reach
 from longreach_view.nodes import GHOST, GHOST_COLOUR, DrawingNodes, show_points
 from longreach_view.world import Machine, Mounting
@@ -40,6 +40,9 @@ _TRACK = 0.03
 _ABOVE = (0.4, 0.1)
 # Length of the pyramid that shows a camera, and its colour [m].
 _CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
+# Of the shadow below what stands on the ground: greatest height of that, steps, widths and heights
+# of steps [m], opacity of each.
+_NEAR, _STEPS, _STEP_WIDTH, _STEP_HEIGHT, _STEP_OPACITY = 1.3, 4, 0.2, 0.005, 0.07
 _STILL = 1e-9
 # A camera that is further from where it was put was moved by hand [m, and share].
 _MOVED = 1e-3
@@ -125,7 +128,37 @@ class _MachineScene:
         self._hidden = frozenset()
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
+        if not self._ghost:
+            self._shade(robot)
         self.placed = False
+
+    def _shade(self, robot: Robot) -> None:
+        """Darken the ground below what does not move, in steps that make a soft edge."""
+        still, moved = robot.place({}), robot.place(dict.fromkeys(robot.joints, 0.1))
+        corners = [
+            placed(shape.points, still[shape.link])
+            for shape in robot.shapes
+            if np.array_equal(still[shape.link], moved[shape.link])
+        ]
+        near = [one for one in corners if one[:, 2].min() < _NEAR - self.height]
+        if not near:
+            return
+        places = np.concatenate(near)
+        middle, half = 0.5 * (places.max(0) + places.min(0)), 0.5 * np.ptp(places, axis=0)
+        square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+        for k in range(_STEPS):
+            size = half[:2] + _STEP_WIDTH * (_STEPS - 1 - k)
+            level = np.full((4, 1), _STEP_HEIGHT * (k + 1) - self.height)
+            node = self._scene.add_mesh_simple(
+                f'{self._path}/shadow{k}',
+                np.hstack([middle[:2] + size * square, level]).astype(np.float32),
+                np.array([[0, 1, 2], [0, 2, 3]], dtype=np.uint32),
+                color=(0, 0, 0),
+                opacity=_STEP_OPACITY,
+                cast_shadow=False,
+                receive_shadow=False,
+            )
+            self._origins.append(node)
 
     def place(self, robot: Robot, positions: Mapping[str, float]) -> bool:
         """Note the room of a robot as it stands when first seen; return whether that was now."""
@@ -166,7 +199,7 @@ class _MachineScene:
         opacity = GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
         options: dict[str, Any] = {'opacity': opacity, **_pose(shape.pose)}
         if self._ghost:
-            color = GHOST_COLOUR
+            color, options['cast_shadow'] = GHOST_COLOUR, False
         if shape.kind == 'box':
             return self._scene.add_box(path, color, shape.size, **options)
         if shape.kind == 'cylinder':
@@ -244,6 +277,7 @@ class _MachineScene:
                 color=_CAMERA_COLOUR,
                 position=mounting.position,
                 wxyz=mounting.rotation,
+                cast_shadow=False,
             )
             self._cameras[name] = (shown, node)
             moved.append(name)
@@ -272,7 +306,7 @@ class _MachineScene:
             node = self._markers.get(key)
             if node is None:
                 node = self._scene.add_icosphere(
-                    f'{base}/markers/{safe}', 1.0, (240, 120, 20), opacity=0.6
+                    f'{base}/markers/{safe}', 1.0, (240, 120, 20), opacity=0.6, cast_shadow=False
                 )
                 self._markers[key] = node
             node.position = estimate.position

@@ -297,3 +297,13 @@ def test_the_name_of_a_high_machine_is_in_the_picture(scene):
     _, up = corners(client, (name, name))
     # The text itself is some 20 pixels high.
     assert up.max() + 2.0 * 20.0 / 500.0 < 1.0
+
+
+def test_what_stands_on_the_ground_has_a_shadow_and_what_hangs_has_none(scene):
+    scene.update(machine('boom', BOOM))
+    scene.update(machine('crane', CRANE))
+    boom, crane = (
+        sum('shadow' in node.name for node in shown._origins) for shown in scene._machines.values()
+    )
+    assert boom > 1
+    assert crane == 0
