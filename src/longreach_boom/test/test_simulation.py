@@ -18,7 +18,7 @@ from longreach_boom.state import BoomCommand, BoomState, StateParts
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.stepping import IntegrationError
-from longreach_machine.machine import BY_SCENARIO, step_time
+from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.scenarios import ValveCommand
 
 CLOSED = BoomCommand((0.0,) * 4)
@@ -52,36 +52,23 @@ def test_initial_state_is_at_rest(boom):
 
 @pytest.mark.parametrize('friction', [True, False])
 @pytest.mark.parametrize(
-    'pieces', [[1500], [1] * 1500, [5] * 300, [7, 294, 1, 1, 400, 47, 150, 600]]
+    ('every', 'pieces'), [(1, [1] * 1500), (50, [5] * 300), (3, [7, 294, 1, 1, 400, 47, 150, 600])]
 )
-def test_result_does_not_depend_on_the_pieces(boom, pieces, friction):
+def test_rows_depend_neither_on_pieces_nor_on_how_many_are_asked_for(
+    boom, every, pieces, friction
+):
     # Valves and loads change within a piece, as well as between two.
-    scenario = BUSY.replace(friction=friction)
-    result = simulate(boom, scenario)
-    plant = Boom(boom, scenario)
-    state, step = plant.initial_state(), 0
+    plant, step, rows, modes = Boom(boom, BUSY.replace(friction=friction)), 0, [], []
+    start = state = plant.initial_state()
+    end, all_rows, all_modes, _ = plant.advance_recorded(start, BY_SCENARIO, 0, 1500, 1)
     for piece in pieces:
-        state = plant.advance(state, BY_SCENARIO, step_time(step, 1e-3), piece * 1e-3)
+        state, *part, _ = plant.advance_recorded(state, BY_SCENARIO, step, piece, every)
+        rows.append(part[0])
+        modes.append(part[1])
         step += piece
-    assert step == 1500
-    assert np.array_equal(state.y, result.states[-1])
-    assert np.array_equal(state.modes, result.columns_like('mode')[-1])
-
-
-@pytest.mark.parametrize('every', [1, 3, 10, 50])
-def test_rows_do_not_depend_on_how_many_are_asked_for(boom, every):
-    # From any step on: rows lie on multiples of ``every``.
-    plant = Boom(boom, BUSY)
-    start = plant.initial_state()
-    command = BoomCommand((0.3, 0.0, -0.3, 0.0))
-    all_states = plant.advance_recorded(start, command, 0, 1000, 1)[1]
-    middle = plant.advance(start, command, 0.0, 0.377)
-    end, table, modes, _ = plant.advance_recorded(middle, command, 377, 623, every)
-    wanted = [k for k in range(378, 1001) if k % every == 0]
-    assert table.shape == (len(wanted), 36)
-    assert modes.shape == (len(wanted), 4)
-    assert np.array_equal(table, all_states[np.array(wanted) - 1])
-    assert np.array_equal(end.y, all_states[-1])
+    assert np.array_equal(np.concatenate(rows), all_rows[every - 1 :: every])
+    assert np.array_equal(np.concatenate(modes), all_modes[every - 1 :: every])
+    assert np.array_equal(state.y, end.y)
 
 
 def test_loads_by_scenario_and_by_hand_are_the_same(boom):
