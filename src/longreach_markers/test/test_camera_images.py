@@ -106,11 +106,7 @@ def test_a_camera_does_what_it_is_asked_for(fake):
     ('options', 'fixed', 'text'),
     [
         ({'exposure': 0.002}, {cv2.CAP_PROP_EXPOSURE: 50.0}, '0 has 0.005 s and refuses it; its'),
-        (
-            {'exposure': 0.002},
-            {cv2.CAP_PROP_AUTO_EXPOSURE: 3.0},
-            'exposure by hand = 1, but camera',
-        ),
+        ({'exposure': 0.002}, {cv2.CAP_PROP_AUTO_EXPOSURE: 3.0}, 'exposure by hand = 1, but'),
         ({'focus': 30.0}, {cv2.CAP_PROP_FOCUS: 0.0}, 'focus = 30, but camera 0 has 0 and'),
         ({'focus_lock': True}, {cv2.CAP_PROP_AUTOFOCUS: -1.0}, '= 0, but camera 0 does not have'),
     ],

@@ -196,17 +196,11 @@ def test_it_begins_without_listeners_in_the_end(folder, capfd):
     [
         ({'frame_id': "''"}, "frame_id = '', allowed: the name of a frame"),
         ({'camera': '{large}'}, r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
-        (
-            {'frame_rate': 0.0},
-            r'has no times of its images; give --rate \(rate=; frame_rate of the video node\)',
-        ),
+        ({'frame_rate': 0.0}, r'no times of its images; give .*; frame_rate of the video node\)'),
         ({'sources': 'left=/a.avi'}, "and sources = 'left=/a.avi', allowed: one of them"),
         ({'source': "''", 'sources': 'a.avi'}, "'a.avi', allowed: CAMERA=FILE such as"),
         ({'source': "''", 'sources': 'a=x.avi a=y.avi'}, "'a=y.avi', allowed: .*each camera once"),
-        (
-            {'source': "''", 'sources': 'a=x', 'calibrations': 'b=y'},
-            'calibrations has b, allowed: the cameras of sources, a',
-        ),
+        ({'source': "''", 'sources': 'a=x', 'calibrations': 'b=y'}, 'b, allowed: .* sources, a'),
     ],
 )
 def test_what_cannot_be(folder, calibration, given, text):
