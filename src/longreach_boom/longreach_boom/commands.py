@@ -33,7 +33,7 @@ from longreach_tools.arguments import (
 from longreach_tools.cli import say
 from longreach_tools.machine_command import (
     add_duration,
-    add_machine,
+    add_study,
     case_of,
     machine_of,
     options_of,
@@ -46,23 +46,20 @@ from longreach_tools.poses import pose_of, radians_of
 
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
 _CLOSE, _MOST_ROUNDS = 1e-5, 50
-_NO_RUN = ('step', 'sample_time')
 
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a boom has."""
-    modes = commands.add_parser('modes', help='natural frequencies, compared with finite elements')
-    add_machine(BOOM, modes, _NO_RUN)
+    study = functools.partial(add_study, BOOM, commands)
+    modes = study('modes', _run_modes, 'natural frequencies, compared with finite elements')
     _add_pose(modes, 'sprawled')
     modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
     _number(modes, '--count', count(1_000_000), 6, 'number of modes')
     add_format(modes)
     modes.add_argument('--plot', metavar='FILE', type=Path, help='mode shapes')
-    modes.set_defaults(run=_run_modes)
 
-    statics = commands.add_parser('statics', help='forces, pressures and deflections at rest')
-    add_machine(BOOM, statics, _NO_RUN)
+    statics = study('statics', _run_statics, 'forces, pressures and deflections at rest')
     _add_pose(statics, 'sprawled')
     statics.add_argument(
         '--sweep',
@@ -71,30 +68,24 @@ def add_studies(commands: Any) -> None:
         help='angles of the first joint, instead of the one in --pose, in the same unit',
     )
     add_results(statics, 'a table of all rows', 'figure 12 of the paper; needs --sweep')
-    statics.set_defaults(run=_run_statics)
 
-    basis = commands.add_parser('basis', help='Ritz functions of the beams')
-    add_machine(BOOM, basis, _NO_RUN)
+    basis = study('basis', _run_basis, 'Ritz functions of the beams')
     add_format(basis)
     basis.add_argument('--plot', metavar='FILE', type=Path, help='figure 11 of the paper')
-    basis.set_defaults(run=_run_basis)
 
-    release = commands.add_parser('release', help='sudden release of a load')
-    add_machine(BOOM, release)
+    release = study('release', _run_release, 'sudden release of a load', ())
     _add_pose(release, 'site', load=90.0)
     add_duration(release)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
-    release.set_defaults(run=_run_release)
 
-    measure = commands.add_parser(
-        'measure',
-        help='what a data logger would record of a scenario, with errors of sensors',
-        description='Rows have the time of measurement. Delay and jitter of a sensor file do not'
-        ' show: they are when messages come, whose stamps are that time.',
+    text = 'what a data logger would record of a scenario, with errors of sensors'
+    measure = study('measure', _run_measure, text)
+    measure.description = (
+        'Rows have the time of measurement. Delay and jitter of a sensor file do not show: they'
+        ' are when messages come, whose stamps are that time.'
     )
     measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_duration(measure)
-    add_machine(BOOM, measure, _NO_RUN)
     measure.add_argument(
         '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
     )
@@ -103,7 +94,6 @@ def add_studies(commands: Any) -> None:
     measure.add_argument(
         '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'
     )
-    measure.set_defaults(run=_run_measure)
 
 
 def _number(
@@ -277,7 +267,7 @@ def _run_basis(arguments: argparse.Namespace) -> None:
 def _run_release(arguments: argparse.Namespace) -> int:
     """Run ``release``."""
     options = options_of(arguments, BoomOptions)
-    boom = machine_of(BOOM, arguments, options, has_scenario=True)
+    boom = machine_of(BOOM, arguments, has_scenario=True)
     angles = _angles(arguments, boom)
     boom.check_pose(angles)
     scenario = Scenario(
@@ -294,7 +284,7 @@ def _run_measure(arguments: argparse.Namespace) -> None:
     """Run ``measure``."""
     from longreach_boom.measured_runs import readings
 
-    boom, scenario = case_of(BOOM, arguments, options_of(arguments, BoomOptions))
+    boom, scenario, _ = case_of(BOOM, arguments)
     sensors = load_sensors(arguments.sensors, boom.size)
     name = arguments.csv.stem
     columns = readings(boom, scenario, sensors, arguments.seed, arguments.rate, name)

@@ -15,7 +15,6 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import field_types
 from longreach_tools.arguments import finite
 from longreach_tools.machine_command import (
-    add_machine,
     add_study,
     machine_of,
     options_of,
@@ -27,13 +26,10 @@ from longreach_tools.output import add_format, check_places, print_result, table
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only a crane has."""
-    task = commands.add_parser('c13r', help='run a task of the benchmark')
-    task.add_argument('--task', choices=c13r.TASKS, required=True)
-    add_machine(CRANE, task)
-    add_results(task, 'one row per control cycle', CRANE.figure())
-    task.set_defaults(run=_run_task)
-
     study = functools.partial(add_study, CRANE, commands)
+    task = study('c13r', _run_task, 'run a task of the benchmark', ())
+    task.add_argument('--task', choices=c13r.TASKS, required=True)
+    add_results(task, 'one row per control cycle', CRANE.figure())
     add_format(study('design', _run_design, 'design observer and regulator for a crane'))
     unit = study('fmu', _run_fmu, 'write the plant as an FMU 2.0: model exchange, co-simulation')
     unit.add_argument('--out', metavar='FILE', type=Path, required=True)
@@ -53,7 +49,7 @@ def _run_task(arguments: argparse.Namespace) -> int:
         _run_task_a(arguments)
         return 0
     options = options_of(arguments, CraneOptions)
-    machinery = machine_of(CRANE, arguments, options)
+    machinery = machine_of(CRANE, arguments)
     scenario = c13r.task_scenario(arguments.task)
     return run_scenario(CRANE, arguments, machinery, scenario, options, {'task': arguments.task})
 

@@ -28,7 +28,6 @@ from longreach_excavator.step_study import step_study
 from longreach_tools.arguments import (
     add_common,
     add_degrees,
-    allow_lists,
     finite,
     not_negative,
     numbers,
@@ -36,7 +35,6 @@ from longreach_tools.arguments import (
 )
 from longreach_tools.machine_command import (
     add_duration,
-    add_options,
     add_scenario,
     add_study,
     case_of,
@@ -62,9 +60,8 @@ _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only an excavator has."""
     add = functools.partial(add_study, EXCAVATOR, commands)
-    dig = add('dig', _run_dig, 'turn the bucket through the soil')
+    dig = add('dig', _run_dig, 'turn the bucket through the soil', ())
     _add_digging(dig)
-    add_options(dig, ExcavatorOptions)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
     _add_inverse(add('inverse', _run_inverse, 'forces of cylinders, rods, pins in a motion'))
     _add_cohesion(add('cohesion', _run_cohesion, 'cohesion from rod forces or a final pose'))
@@ -243,7 +240,6 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
 
 def _add_pose(pose: argparse.ArgumentParser) -> None:
     """Add the options of ``pose``."""
-    allow_lists(pose)
     add = pose.add_mutually_exclusive_group().add_argument
     add('--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)')
     add(
@@ -383,7 +379,7 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
 
 
 def _run_cohesion(arguments: argparse.Namespace) -> None:
-    excavator, scenario = case_of(EXCAVATOR, arguments, ExcavatorOptions())
+    excavator, scenario, _ = case_of(EXCAVATOR, arguments)
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)

@@ -21,7 +21,7 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS, HarvesterRun
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
-from longreach_tools.arguments import add_degrees, allow_lists, numbers, positive
+from longreach_tools.arguments import add_degrees, numbers, positive
 from longreach_tools.machine_command import add_study, case_of, machine_of
 from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, figure, legend, print_result, report_study, table
@@ -52,7 +52,6 @@ def add_studies(commands: Any) -> None:
     add_results(models, 'both runs beside each other', drawn)
 
     pose = study('pose', _pose, 'tip, levers and holding pressures of a pose at rest')
-    allow_lists(pose)
     which = pose.add_mutually_exclusive_group()
     which.add_argument(
         '--pose',
@@ -75,7 +74,7 @@ def _drive(arguments: argparse.Namespace) -> int:
 
 def _compare_models(arguments: argparse.Namespace) -> None:
     """Run ``compare-models``."""
-    harvester, scenario = case_of(HARVESTER, arguments, HarvesterOptions())
+    harvester, scenario, _ = case_of(HARVESTER, arguments)
     runs = {
         model: HARVESTER.simulate(harvester, scenario, HarvesterOptions(model=model, step=step))
         for model, step in _STEPS.items()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from longreach_links.spec import LINKS, LinksOptions
+from longreach_links.spec import LINKS
 from longreach_machine.runs import Run
-from longreach_tools.machine_command import add_machine, case_of, options_of
+from longreach_tools.machine_command import add_scenario, add_study, case_of
 from longreach_tools.output import add_format, legend, print_result, table
 
 # Cycles [s], and factors on all gains, of ``stability``.
@@ -19,27 +18,18 @@ _TIMES, _SCALES = (1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2), (1.0, 0.5, 0.25, 0.1)
 
 def add_studies(commands: Any) -> None:
     """Add the subcommands that only links have."""
-    stability = commands.add_parser(
-        'stability', help='spectral radius of the digital loop by cycle, gains and rotor inertia'
-    )
-    add_machine(LINKS, stability)
-    stability.add_argument(
-        '--scenario',
-        metavar='SCENARIO',
-        type=Path,
-        default=Path('circle'),
-        help='links stand, straight, where it begins (default: circle)',
-    )
+    text = 'spectral radius of the digital loop by cycle, gains and rotor inertia, of links that'
+    text += ' stand straight where a scenario begins'
+    stability = add_study(LINKS, commands, 'stability', _stability, text, ())
+    add_scenario(LINKS, stability)
     add_format(stability)
-    stability.set_defaults(run=_stability)
 
 
 def _stability(arguments: argparse.Namespace) -> None:
     """Run ``stability``."""
     from longreach_symbolic.arm import arm_of, spectral_radius
 
-    options = options_of(arguments, LinksOptions)
-    links, scenario = case_of(LINKS, arguments, options)
+    links, scenario, options = case_of(LINKS, arguments)
     arm = arm_of(links, options.arm).on(links)
     q = np.zeros(links.size)
     q[: len(links.links)] = scenario.angles(0.0, links)

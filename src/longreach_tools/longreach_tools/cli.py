@@ -67,6 +67,8 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *words: Any, **keywords: Any) -> None:
         super().__init__(*words, **keywords)
         self.command, self.given = self, argparse.Namespace()
+        # Values may begin like options: --pose -5,0,0,0. argparse accepts only single numbers.
+        self._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
 
     def error(self, message: str) -> None:  # type: ignore[override]
         _complain(f'{self.prog}: {message}; see: {self.prog} --help')

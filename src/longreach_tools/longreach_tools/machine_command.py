@@ -35,8 +35,13 @@ from longreach_tools.arguments import (
 )
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_namespace, add_node_options, add_results
-from longreach_tools.options import add_file as add_file_option
+from longreach_tools.options import (
+    add_demo,
+    add_file,
+    add_namespace,
+    add_node_options,
+    add_results,
+)
 from longreach_tools.output import check_output, check_places, checked_ending, writing
 from longreach_tools.poses import radians_of
 from longreach_tools.run_figure import draw_run
@@ -104,22 +109,36 @@ def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
 # --- arguments ------------------------------------------------------------------------------
 
 
-def add_file(spec: Spec, parser: argparse.ArgumentParser) -> None:
-    """Add ``--file`` and ``--set``."""
-    if not spec.file:
-        return
-    text = f'parameters of the {spec.name} (default: the installed {spec.file})'
-    add_file_option(parser, 'FILE.yaml', text)
-    example = '' if spec.swept.startswith(_SCENARIO) else f', such as {spec.swept}=1.0'
-    add_common(
-        parser,
-        '--set',
-        default=[],
-        metavar='PATH=VALUE',
-        action='append',
-        help=f'another value than in the file{example}; of a scenario file, where the command'
-        ' reads one, with scenario.PATH; can be repeated',
-    )
+def add_study(
+    spec: Spec,
+    commands: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], Any],
+    text: str,
+    without: Sequence[str] | None = None,
+) -> argparse.ArgumentParser:
+    """Add a subcommand with the options of :func:`add_machine`."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    add_machine(spec, parser, without)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_machine(
+    spec: Spec, parser: argparse.ArgumentParser, without: Sequence[str] | None = ()
+) -> None:
+    """Add ``--file``, ``--set`` and the options of runs, ``without`` some, or (None) all."""
+    if spec.file:
+        text = f'parameters of the {spec.name} (default: the installed {spec.file})'
+        add_file(parser, 'FILE.yaml', text)
+        example = '' if spec.swept.startswith(_SCENARIO) else f', such as {spec.swept}=1.0'
+        text = (
+            f'another value than in the file{example}; of a scenario, where the command has one,'
+            ' with scenario.PATH; can be repeated'
+        )
+        add_common(parser, '--set', [], metavar='PATH=VALUE', action='append', help=text)
+    if without is not None:
+        add_options(parser, spec.options, without)
 
 
 def add_options(
@@ -160,22 +179,6 @@ def options_of(arguments: argparse.Namespace, options: type[Options], **otherwis
     return options(**values)
 
 
-def add_machine(spec: Spec, parser: argparse.ArgumentParser, without: Sequence[str] = ()) -> None:
-    """Add the options of a machine and its runs."""
-    add_file(spec, parser)
-    add_options(parser, spec.options, without)
-
-
-def add_study(
-    spec: Spec, commands: Any, name: str, run: Callable[[argparse.Namespace], Any], text: str
-) -> argparse.ArgumentParser:
-    """Add a subcommand with ``--file`` and ``--set``."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
-    add_file(spec, parser)
-    parser.set_defaults(run=run)
-    return parser
-
-
 def machine_of(
     spec: MachineSpec[P, Any, Any],
     arguments: argparse.Namespace,
@@ -184,7 +187,7 @@ def machine_of(
     has_scenario: bool = False,
 ) -> P:
     """
-    Return the machine of ``--file`` and ``--set``.
+    Return the machine of ``--file`` and ``--set``, with ``options`` or those of the arguments.
 
     InputError for values of a scenario where the command has none, and for files that cannot be
     written, see :func:`check_files`.
@@ -197,18 +200,18 @@ def machine_of(
                 f'--set {path}, allowed here: values of the machine, as this command has no'
                 ' scenario; take its options, or run with a scenario'
             )
-    machine = spec.load(getattr(arguments, 'file', None), options or spec.options())
+    options = options or options_of(arguments, spec.options)
+    machine = spec.load(getattr(arguments, 'file', None), options)
     changed: P = _changed(machine, changes, of_scenario=False)
     return changed
 
 
-def case_of(
-    spec: MachineSpec[P, Any, Any], arguments: argparse.Namespace, options: Parameters
-) -> tuple[P, Any]:
-    """Return machine and scenario of ``--file``, ``--scenario``, ``--set`` and ``--duration``."""
+def case_of(spec: MachineSpec[P, Any, Any], arguments: argparse.Namespace) -> tuple[P, Any, Any]:
+    """Return machine, scenario and options with ``--set`` and ``--duration``."""
+    options = options_of(arguments, spec.options)
     machine = machine_of(spec, arguments, options, has_scenario=True)
     scenario = spec.load_scenario(_file_of(spec, arguments), machine, options)
-    return machine, scenario_with(spec, arguments, machine, scenario)
+    return machine, scenario_with(spec, arguments, machine, scenario), options
 
 
 def scenario_with(spec: Spec, arguments: argparse.Namespace, machine: Any, scenario: Any) -> Any:
@@ -299,12 +302,11 @@ def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
 
 def _add_run(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``run``."""
-    parser = commands.add_parser('run', help='run a scenario file')
+    run = functools.partial(_run, spec)
+    parser = add_study(spec, commands, 'run', run, 'run a scenario file', ())
     add_scenario(spec, parser, 'scenario')
     add_duration(parser)
-    add_machine(spec, parser)
     add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
-    parser.set_defaults(run=functools.partial(_run, spec))
 
 
 def add_scenario(spec: Spec, parser: argparse.ArgumentParser, flag: str = '--scenario') -> None:
@@ -326,8 +328,7 @@ def add_duration(parser: argparse.ArgumentParser) -> None:
 
 def _run(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``run``."""
-    options = options_of(arguments, spec.options)
-    machine, scenario = case_of(spec, arguments, options)
+    machine, scenario, options = case_of(spec, arguments)
     title = {'scenario': str(arguments.scenario)} if spec.scenario else None
     return run_scenario(spec, arguments, machine, scenario, options, title)
 
@@ -360,17 +361,16 @@ def _files(*read: Any) -> list[str]:
 
 def _add_sweep(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``sweep``."""
-    parser = commands.add_parser('sweep', help='many runs, over values of one or more parameters')
+    run, text = functools.partial(_sweep, spec), 'many runs, over values of one or more parameters'
+    parser = add_study(spec, commands, 'sweep', run, text, ())
     add_design(parser, spec.swept)
     add_scenario(spec, parser)
-    add_machine(spec, parser)
-    parser.set_defaults(run=functools.partial(_sweep, spec))
 
 
 def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
     options = options_of(arguments, spec.options)
-    machine = machine_of(spec, arguments, options, has_scenario=True)
+    machine = machine_of(spec, arguments, has_scenario=True)
 
     arguments.series = (
         tuple(dict.fromkeys(('time', *arguments.series))) if arguments.series else ()
@@ -429,21 +429,19 @@ def _measure(job: _Job) -> Measured:
 
 def _add_compare(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``compare``."""
-    parser = commands.add_parser('compare', help='compare a recorded run with the library')
+    run, text = functools.partial(_compare, spec), 'compare a recorded run with the library'
+    parser = add_study(spec, commands, 'compare', run, text, spec.of_recording)
     parser.add_argument('bag', metavar='BAG', type=Path)
     add_scenario(spec, parser)
     add_namespace(parser, f'the {spec.name}', spec.name)
-    add_machine(spec, parser, spec.of_recording)
     add_results(parser, 'write the recorded run, row by row', spec.figure())
-    parser.set_defaults(run=functools.partial(_compare, spec))
 
 
 def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``compare``."""
     from longreach_tools.recording import read_run
 
-    options: Any = options_of(arguments, spec.options)
-    machine, scenario = case_of(spec, arguments, options)
+    machine, scenario, options = case_of(spec, arguments)
     columns = spec.run_columns(machine, options)
     recorded = read_run(spec, arguments.bag, arguments.namespace, machine, columns)
     if 'sample_time' in spec.of_recording and hasattr(options, 'sample_time'):
@@ -474,17 +472,12 @@ def _add_linearize(spec: Spec, commands: Any) -> None:
     from longreach_tools.linearize import add_linearize, run_linearize
 
     def run(arguments: argparse.Namespace) -> None:
-        options = options_of(arguments, spec.options)
-        machine, scenario = case_of(spec, arguments, options)
-        run_linearize(arguments, spec, machine, scenario, options)
+        run_linearize(arguments, spec, *case_of(spec, arguments))
 
-    parser = commands.add_parser(
-        'linearize', help='linear model at a time of a run: poles, Bode figure, .mat and .json'
-    )
+    text = 'linear model at a time of a run: poles, Bode figure, .mat and .json'
+    parser = add_study(spec, commands, 'linearize', run, text, ())
     add_scenario(spec, parser)
-    add_machine(spec, parser)
     add_linearize(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_fmu(spec: Spec, commands: Any) -> None:
@@ -492,26 +485,21 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
 
     def run(arguments: argparse.Namespace) -> None:
         checked_ending(arguments.out, ['fmu'])
-        options = options_of(arguments, spec.options)
-        machine, scenario = case_of(spec, arguments, options)
+        case = case_of(spec, arguments)
         from longreach_machine.cosimulation import write_fmu
 
         with writing(arguments.out) as file:
-            write_fmu(file, spec, machine, scenario, options)
+            write_fmu(file, spec, *case)
         print(
             f'{arguments.out}: its inputs command it; of the scenario it has the start, loads and'
             ' disturbances',
             file=sys.stderr,
         )
 
-    parser = commands.add_parser(
-        'fmu',
-        help='write an FMU 2.0 for co-simulation, which calls Longreach where it runs',
-    )
+    text = 'write an FMU 2.0 for co-simulation, which calls Longreach where it runs'
+    parser = add_study(spec, commands, 'fmu', run, text, ())
     add_scenario(spec, parser)
-    add_machine(spec, parser)
     parser.add_argument('--out', type=Path, metavar='FILE.fmu', required=True, help='the FMU')
-    parser.set_defaults(run=run)
 
 
 # --- description, demonstration -------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import each_outcome
-from longreach_tools.arguments import allow_lists, count, finite, names, seed
+from longreach_tools.arguments import count, finite, names, seed
 from longreach_tools.options import add_results, add_workers
 from longreach_tools.output import (
     figure,
@@ -69,7 +69,6 @@ Job = Any
 
 def add_design(parser: argparse.ArgumentParser, example: str) -> None:
     """Add parameters with their ranges, and how the runs are made and written."""
-    allow_lists(parser)
     parser.add_argument(
         'ranges',
         metavar='PARAMETER START:STOP:COUNT',

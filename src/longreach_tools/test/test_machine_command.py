@@ -16,6 +16,7 @@ from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_machine import Curve, MachineSpec, Panel
 from longreach_machine.runs import Column, Columns, Run
 from longreach_tools import recording, run_figure
+from longreach_tools.cli import _Parser
 from longreach_tools.machine_command import _changed, check_files, configure
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
@@ -100,7 +101,7 @@ def swing(tmp_path, monkeypatch):
 
 def call(machine, *words):
     """Run a subcommand, as the command would."""
-    parser = argparse.ArgumentParser()
+    parser = _Parser()
     configure(machine, parser)
     arguments = parser.parse_args([str(word) for word in words])
     return int(arguments.run(arguments) or 0)
@@ -285,9 +286,9 @@ def test_a_small_machine_has_the_usual_subcommands():
 
         name = 'small'
 
-    parser = argparse.ArgumentParser()
+    parser = _Parser()
     configure(Small(), parser)
-    (commands,) = (a.choices for a in parser._actions if a.choices)
+    (commands,) = (a.choices for a in parser._actions if isinstance(a.choices, dict))
     assert list(commands) == ['run', 'compare', 'pause', 'resume', 'step', 'reset']
 
 

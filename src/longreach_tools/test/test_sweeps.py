@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import math
@@ -17,6 +16,7 @@ from pyarrow import parquet
 
 from longreach_dynamics.errors import InputError
 from longreach_tools import sweeps
+from longreach_tools.cli import _Parser
 from longreach_tools.sweeps import Measured, add_design, design_of, run_sweep
 
 UNITS = {'sum': 'm', 'product': 'm^2'}
@@ -33,7 +33,7 @@ def measure(job):
 
 @pytest.fixture
 def arguments():
-    parser = argparse.ArgumentParser()
+    parser = _Parser()
     add_design(parser, 'a')
     return lambda *words: parser.parse_args([*map(str, words), '--processes', '1'])
 

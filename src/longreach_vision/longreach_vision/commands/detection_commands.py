@@ -20,7 +20,7 @@ from longreach_markers.io.overlay import draw
 from longreach_markers.marker.detection import LOST, Observation, detect, find_markers, warm_up
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.setup.checkerboards import list_pictures, read_picture
-from longreach_tools.arguments import allow_lists, positive
+from longreach_tools.arguments import positive
 from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_vision.commands.arguments import vector, warn
 
@@ -69,7 +69,6 @@ def configure_detection(commands: Any) -> None:
         '--overlay', type=Path, metavar='FILE', help='last picture with the markers drawn'
     )
     add_format(parser)
-    allow_lists(parser)
     parser.set_defaults(run=_run_detect)
 
 
