@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics import urdf
 from longreach_dynamics.parameters import Parameters
-from longreach_machine import Curve, MachineSpec, Panel
+from longreach_machine import Curve, MachineSpec, Panel, urdf
 from longreach_machine.runs import Columns, Run
 from longreach_pendulum.machine import COLUMNS, Lift, Pendulum, PendulumParameters, simulate
 
