@@ -107,23 +107,6 @@ def test_an_order_in_mid_way_begins_at_the_reference_not_at_the_boom(boom):
     assert reference(state, 7.0) == pytest.approx(THERE)
 
 
-def test_joints_that_an_order_leaves_out_stay(boom):
-    follower = BoomFollower(boom, None, T)
-    here = np.radians(SITE)
-    some = order(joints=(3, 1), angles=[np.radians((-20.0, -45.0))])
-    state = follower.follow(follower.begin(here), some, 0.0)
-    assert reference(state, 9.0) == pytest.approx((70.0, -45.0, -35.0, -20.0))
-
-
-def test_a_first_point_at_time_0_is_where_it_is(boom):
-    follower = BoomFollower(boom, None, T)
-    here = np.radians(SITE)
-    near = [here + math.radians(0.2), np.radians(THERE)]
-    state = follower.follow(follower.begin(here), order(times=[0.0, 4.0], angles=near), 1.0)
-    assert reference(state, 1.0) == pytest.approx(SITE)
-    assert reference(state, 5.0) == pytest.approx(THERE)
-
-
 @pytest.mark.parametrize(
     ('changes', 'error'),
     [

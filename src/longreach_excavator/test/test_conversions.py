@@ -1,4 +1,4 @@
-"""Between the library's objects and messages, where no run of a node shows it."""
+"""Between the library and messages, where no run of a node shows it; forces as they are seen."""
 
 import math
 
@@ -13,11 +13,12 @@ from visualization_msgs.msg import Marker
 from longreach_dynamics.errors import InputError
 from longreach_excavator import conversions
 from longreach_excavator.columns import OBSERVED
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import CLOSED, Excavator, ExcavatorCommand
 from longreach_excavator.motion import SIZE
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.terrain import heights
-from longreach_excavator.visuals import bucket_load, ground_line
+from longreach_excavator.visuals import bucket_load, force_arrows, ground_line
 from longreach_machine.machine import BY_SCENARIO
 
 HEADER = Header(stamp=Time(sec=47, nanosec=930_000_000), frame_id='excavator_base')
@@ -85,3 +86,19 @@ def test_an_empty_chamber_has_the_vapour_pressure():
     message = conversions.hydraulics_to_message(y, still, 2e3, HEADER)
     pressures = [message.head_pressure.tolist(), message.rod_pressure.tolist()]
     assert pressures == [[2e3, 7e5, 7e5], [7e5, 7e5, 2e3]]
+
+
+def test_arrows_start_at_pins_and_a_metre_is_fifty_kilonewtons(standard):
+    machine = Excavator(standard, dig_scenario())
+    state = machine.initial_state()
+    observed = machine.observed(state)
+    arrows = force_arrows(standard, state.y, observed)
+    starts = [start for start, _ in arrows.values()]
+    assert starts == pin_places(standard, state.y[:3]).tolist()
+    links = (standard.boom, standard.arm, standard.bucket)
+    # At rest the bucket's joint and its rod PK carry the bucket; the boom's foot and its cylinder
+    # all.
+    for arrow, part, carried in (('bucket_arm', 'pk', links[2:]), ('boom_chassis', 'boom', links)):
+        weight = standard.gravity * sum(link.mass for link in carried)
+        held = 50e3 * arrows[arrow][1] + complex(observed[f'{part}_x'], observed[f'{part}_z'])
+        assert abs(held - 1j * weight) < 1e-6 * weight

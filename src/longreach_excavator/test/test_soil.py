@@ -186,16 +186,6 @@ def test_weight_factor_is_coulombs(angles):
     assert 2.0 * wedge_factors(blade(*angles))[0] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize('internal', [1e-9, 5.0, 20.0, 30.0, 45.0])
-def test_smooth_vertical_blade_is_rankines_wall(internal):
-    tool = blade(90.0, internal, 0.0)
-    phi = math.radians(internal)
-    passive = math.tan(math.pi / 4.0 + phi / 2.0) ** 2
-    assert wedge_angle(tool) == pytest.approx(math.pi / 4.0 - phi / 2.0, rel=1e-12)
-    expected = (0.5 * passive, 2.0 * math.sqrt(passive), passive)
-    assert wedge_factors(tool)[:3] == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize('rake', [10.0, 45.0, 90.0, 140.0])
 def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake):
     tool = blade(rake, 0.0, 0.0)
@@ -206,18 +196,6 @@ def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake):
         assert least <= wedge_factors(tool, float(other))[1] * (1.0 + 1e-12)
     # The limit is that of soils with less and less friction.
     assert wedge_angle(blade(rake, 1e-7, 0.0)) == pytest.approx(beta, rel=1e-6)
-
-
-@pytest.mark.parametrize('internal', [5.0, 15.0, 35.0])
-@pytest.mark.parametrize(
-    ('rake', 'roughness', 'excess'),
-    [(45.0, 0.0, 1.0), (20.0, 0.0, 1.0), (45.0, 1.0, 1.2), (20.0, 1.0, 1.8)],
-)
-def test_wedge_of_least_weight_is_near_that_of_least_cohesion(internal, rake, roughness, excess):
-    tool = blade(rake, internal, roughness * internal)
-    grid = np.linspace(0.02, 0.98, 200) * largest_angle(tool)
-    least = min(wedge_factors(tool, float(beta))[1] for beta in grid)
-    assert 0.999 * least < wedge_factors(tool)[1] <= excess * least
 
 
 def step(state, velocities, duration):

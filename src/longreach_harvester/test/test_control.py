@@ -6,6 +6,7 @@ from harvesters import STANDARD, run_of, shipped
 
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
+from longreach_harvester.follower import HarvesterFollower, Measurement
 from longreach_harvester.kinematics import TipSegment, angles_at, tip_at, tip_path
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.sensors import load_sensors
@@ -132,3 +133,24 @@ def test_tip_follows_lines_and_circles(seed):
     assert run.summary()['lowest_pressure'] > 5e5
     assert max(run.training()[f'reversals_{name}'] for name in JOINTS) <= 4
     assert np.ptp(wanted, axis=0).min() > 0.5
+
+
+def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
+    guidance = HarvesterFollower(STANDARD, load_controller(), shipped('sine'))
+    away = Measurement(np.array([0.0, 0.60, -1.6]))
+    state, spools = guidance.answer(None, 0.0, away)
+    assert spools == (0.0, 0.0, 0.0)
+    # The boom is not looked after, so it is not left behind either.
+    assert guidance.answer(state, 0.01, away)[0].resumptions == 0
+    # Taken over anew in mid-run, the stick goes back to its sine, the boom is left alone.
+    late = Measurement(np.array([0.0, 0.60, -1.4]))
+    state, _ = guidance.answer(None, 2.0, late)
+    reference = guidance.cycle(state, 3.0, late)[0].trajectory.at(3.0)
+    assert np.isnan(reference.angles[:2]).all()
+    assert np.isfinite(reference.angles[2])
+
+
+def test_a_scenario_of_one_cycle_is_followed():
+    guidance = HarvesterFollower(STANDARD, load_controller(), shipped('sine', duration=0.004))
+    still = Measurement(np.array([0.0, 0.60, -1.6]))
+    assert guidance.answer(None, 0.0, still)[1] == (0.0, 0.0, 0.0)
