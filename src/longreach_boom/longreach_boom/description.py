@@ -20,18 +20,7 @@ import numpy as np
 from longreach_boom.kinematics import HOSE_JOINT, TRUCK_JOINTS, swing_angles, swinging_cylinders
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import BeamParameters, BoomParameters, TruckParameters
-from longreach_machine.urdf import (
-    LIFT,
-    Limit,
-    add_box,
-    add_inertial,
-    add_joint,
-    add_link,
-    add_piston,
-    cylinder_strength,
-    document,
-    new_robot,
-)
+from longreach_machine import urdf
 
 ROOT_FRAME = 'boom_base'
 
@@ -73,13 +62,13 @@ def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
 
 def robot_description(boom: BoomParameters, prefix: str = '') -> str:
     """Return the URDF of a boom, its joints those of joint_states, its frames with a prefix."""
-    root = new_robot('boom', _MATERIALS)
-    base = add_link(root, ROOT_FRAME)
+    root = urdf.new_robot('boom', _MATERIALS)
+    base = urdf.add_link(root, ROOT_FRAME)
     carrier = ROOT_FRAME
     if boom.truck is not None:
         base, carrier = _add_truck(root, boom.truck), _TRUCK_FRAME
     for material, size, centre in _TRUCK:
-        add_box(base, material, size, centre)
+        urdf.add_box(base, material, size, centre)
     constants, inboard = constants_of(boom), carrier
     for index, (beam, cylinder) in enumerate(zip(boom.beams, boom.cylinders, strict=True)):
         _add_beam(root, boom, constants, index, inboard)
@@ -88,10 +77,10 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
         else:
             _add_along(root, boom, index, carrier)
         inboard = f'{beam.name}_tip'
-    hose = add_link(root, 'end_hose')
-    add_box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
-    add_joint(root, HOSE_JOINT, 'continuous', inboard, 'end_hose', axis=LIFT)
-    return document(
+    hose = urdf.add_link(root, 'end_hose')
+    urdf.add_box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
+    urdf.add_joint(root, HOSE_JOINT, 'continuous', inboard, 'end_hose', axis=urdf.LIFT)
+    return urdf.document(
         root,
         '`longreach boom urdf` makes this of a boom file. x forward, z up; a positive angle\n'
         'lifts. Cylinders and hose have no mass of their own, as in the model.',
@@ -102,21 +91,21 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
 def _add_truck(root: Element, truck: TruckParameters) -> Element:
     """Add a truck on springs, with joints for heave and pitch; return the link at joint 1."""
     heave, pitch = TRUCK_JOINTS
-    add_link(root, 'truck_lift')
-    add_joint(
+    urdf.add_link(root, 'truck_lift')
+    urdf.add_joint(
         root, heave, 'prismatic', ROOT_FRAME, 'truck_lift',
         origin=(truck.x, 0.0, truck.z), axis=(0.0, 0.0, 1.0),
-        limit=Limit(-_TRUCK_HEAVE, _TRUCK_HEAVE, 0.0, 10.0),
+        limit=urdf.Limit(-_TRUCK_HEAVE, _TRUCK_HEAVE, 0.0, 10.0),
     )  # fmt: skip
-    centre = add_link(root, 'truck_centre')
+    centre = urdf.add_link(root, 'truck_centre')
     across = truck.inertia
-    add_inertial(centre, truck.mass, (0.0, 0.0, 0.0), (across, across, across))
-    add_joint(
+    urdf.add_inertial(centre, truck.mass, (0.0, 0.0, 0.0), (across, across, across))
+    urdf.add_joint(
         root, pitch, 'revolute', 'truck_lift', 'truck_centre',
-        axis=LIFT, limit=Limit(-_TRUCK_PITCH, _TRUCK_PITCH, 0.0, 10.0),
+        axis=urdf.LIFT, limit=urdf.Limit(-_TRUCK_PITCH, _TRUCK_PITCH, 0.0, 10.0),
     )  # fmt: skip
-    link = add_link(root, _TRUCK_FRAME)
-    add_joint(
+    link = urdf.add_link(root, _TRUCK_FRAME)
+    urdf.add_joint(
         root, f'{_TRUCK_FRAME}_mount', 'fixed', 'truck_centre', _TRUCK_FRAME,
         origin=(-truck.x, 0.0, -truck.z),
     )  # fmt: skip
@@ -128,7 +117,7 @@ def _add_beam(
 ) -> None:
     """Add a beam with its joint, and the frames of its tip."""
     beam, cylinder = boom.beams[index], boom.cylinders[index]
-    link = add_link(root, beam.name)
+    link = urdf.add_link(root, beam.name)
     edges = np.linspace(0.0, beam.length, _PIECES + 1)
     heights = 2.0 * half_height(beam, (edges[:-1] + edges[1:]) / 2.0)
     mass = float(constants.mass[index])
@@ -136,28 +125,28 @@ def _add_beam(
     across = float(constants.inertia[index]) - mass * centre**2
     height = float(heights.mean())
     along = mass * height**2 * (1.0 + WIDTH**2) / 12.0
-    add_inertial(link, mass, (centre, 0.0, 0.0), (along, across, across))
+    urdf.add_inertial(link, mass, (centre, 0.0, 0.0), (along, across, across))
     for left, right, high in zip(edges[:-1], edges[1:], heights, strict=True):
         size = (float(right - left), WIDTH * float(high), float(high))
-        add_box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
-    force, speed = cylinder_strength(boom.oil, cylinder)
+        urdf.add_box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
+    force, speed = urdf.cylinder_strength(boom.oil, cylinder)
     low, high = cylinder.linkage.angles(cylinder.stroke)
     arm = max(cylinder.linkage.arm(angle) for angle in np.linspace(low, high, 101))
-    add_joint(
+    urdf.add_joint(
         root, f'{beam.name}_joint', 'revolute', inboard, beam.name,
-        axis=LIFT, limit=Limit(low, high, force * arm, speed / arm),
+        axis=urdf.LIFT, limit=urdf.Limit(low, high, force * arm, speed / arm),
     )  # fmt: skip
     end, tip = f'{beam.name}_end', f'{beam.name}_tip'
-    add_link(root, end)
-    add_joint(
+    urdf.add_link(root, end)
+    urdf.add_joint(
         root, f'{beam.name}_deflection', 'prismatic', beam.name, end,
         origin=(beam.length, 0.0, 0.0), axis=(0.0, 0.0, 1.0),
-        limit=Limit(-_DEFLECTION * beam.length, _DEFLECTION * beam.length, 0.0, 10.0),
+        limit=urdf.Limit(-_DEFLECTION * beam.length, _DEFLECTION * beam.length, 0.0, 10.0),
     )  # fmt: skip
-    add_link(root, tip)
-    add_joint(
+    urdf.add_link(root, tip)
+    urdf.add_joint(
         root, f'{beam.name}_slope', 'revolute', end, tip,
-        axis=LIFT, limit=Limit(-_SLOPE, _SLOPE, 0.0, 10.0),
+        axis=urdf.LIFT, limit=urdf.Limit(-_SLOPE, _SLOPE, 0.0, 10.0),
     )  # fmt: skip
 
 
@@ -169,12 +158,12 @@ def _add_swinging(root: Element, boom: BoomParameters, index: int, inboard: str)
     angles = np.zeros((2, boom.size))
     angles[:, index] = low, high
     swung = swing_angles(boom, angles)[:, swinging_cylinders(boom).index(index)]
-    _, speed = cylinder_strength(boom.oil, cylinder)
-    add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
-    add_joint(
+    _, speed = urdf.cylinder_strength(boom.oil, cylinder)
+    urdf.add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
+    urdf.add_joint(
         root, f'{cylinder.name}_swing', 'revolute', inboard, f'{cylinder.name}_barrel',
-        origin=(near * math.cos(offset), 0.0, -near * math.sin(offset)), axis=LIFT,
-        limit=Limit(float(swung.min()), float(swung.max()), 0.0, speed / min(near, far)),
+        origin=(near * math.cos(offset), 0.0, -near * math.sin(offset)), axis=urdf.LIFT,
+        limit=urdf.Limit(float(swung.min()), float(swung.max()), 0.0, speed / min(near, far)),
     )  # fmt: skip
 
 
@@ -183,13 +172,13 @@ def _add_along(root: Element, boom: BoomParameters, index: int, carrier: str) ->
     cylinder = boom.cylinders[index]
     retracted = 1.2 * cylinder.stroke
     reach = retracted + cylinder.stroke
-    add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
+    urdf.add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
     name, barrel = f'{cylinder.name}_mount', f'{cylinder.name}_barrel'
     if index == 0:
         # The first beam has no previous one: upright in front of the slewing gear.
         place, upright = (1.0 + cylinder.bore, 0.0, -reach), (0.0, -math.pi / 2.0, 0.0)
-        add_joint(root, name, 'fixed', carrier, barrel, place, turn=upright)
+        urdf.add_joint(root, name, 'fixed', carrier, barrel, place, turn=upright)
         return
     before = boom.beams[index - 1]
     below = float(half_height(before, 0.0)) + cylinder.bore
-    add_joint(root, name, 'fixed', before.name, barrel, (before.length - reach, 0.0, -below))
+    urdf.add_joint(root, name, 'fixed', before.name, barrel, (before.length - reach, 0.0, -below))

@@ -33,19 +33,7 @@ from longreach_excavator.kinematics import (
 )
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
 from longreach_excavator.terrain import SHELL
-from longreach_machine.urdf import (
-    LIFT,
-    Limit,
-    add_box,
-    add_cylinder,
-    add_inertial,
-    add_joint,
-    add_link,
-    add_piston,
-    cylinder_strength,
-    document,
-    new_robot,
-)
+from longreach_machine import urdf
 
 ROOT_FRAME = 'excavator_base'
 TOOTH_FRAME = 'tooth'
@@ -90,7 +78,7 @@ def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
     robot.add_lever_and_rod()
     for k, (link, pin) in enumerate(((ROOT_FRAME, 'e'), ('boom', 'i'), ('arm', 'j'))):
         robot.add_cylinder(k, link, getattr(robot.pins, pin))
-    return document(
+    return urdf.document(
         robot.root,
         '`longreach excavator urdf` makes this of an excavator file. x forward, z up; a\n'
         'positive angle lifts. Cylinders, lever and rod have no mass of their own, as in\n'
@@ -112,7 +100,7 @@ def _bar(
     # A positive pitch lowers x.
     turn = (0.0, -cmath.phase(along), 0.0)
     size, centre = (abs(along), width, height), (middle.real, side, middle.imag)
-    add_box(link, material, size, centre, turn)
+    urdf.add_box(link, material, size, centre, turn)
 
 
 def _boss(
@@ -120,7 +108,7 @@ def _boss(
 ) -> None:
     """Add a cylinder across the link's plane, where a pin is [m]."""
     turn = (math.pi / 2.0, 0.0, 0.0)
-    add_cylinder(link, material, radius, width, (pin.real, side, pin.imag), turn)
+    urdf.add_cylinder(link, material, radius, width, (pin.real, side, pin.imag), turn)
 
 
 def _add_mass(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
@@ -130,14 +118,14 @@ def _add_mass(link: Element, parameters: LinkParameters, height: float, width: f
     # Inertia of a bar, at most that about y.
     along = min(parameters.mass * (height**2 + width**2) / 12.0, across)
     place = (centre.real, 0.0, centre.imag)
-    add_inertial(link, parameters.mass, place, (along, across, across))
+    urdf.add_inertial(link, parameters.mass, place, (along, across, across))
 
 
 class _Robot:
     """A description with its sizes; ``s`` is the scale of what is drawn."""
 
     def __init__(self, excavator: ExcavatorParameters) -> None:
-        self.root = new_robot('excavator', _MATERIALS)
+        self.root = urdf.new_robot('excavator', _MATERIALS)
         self.machine, self.pins = excavator, excavator.pins()
         self.s = excavator.boom.length / _DRAWN_BOOM
 
@@ -157,19 +145,19 @@ class _Robot:
     def _add_moving(self, index: int, parent: str, child: str, pin: complex) -> None:
         """Add a revolute joint of JOINTS, with its limits."""
         table, driver = joint_table(self.machine), DRIVER[index]
-        force, speed = cylinder_strength(self.machine.oil, self.machine.cylinders[driver])
+        force, speed = urdf.cylinder_strength(self.machine.oil, self.machine.cylinders[driver])
         lever, least = table.largest[PISTON + driver], table.least[PISTON + driver]
         effort = force * lever if index < PISTON else 0.0
         rate = speed / least * table.largest[index]
-        add_joint(
+        urdf.add_joint(
             self.root, JOINTS[index], 'revolute', parent, child, (pin.real, 0.0, pin.imag),
-            axis=LIFT, limit=Limit(*table.limits[index], effort, rate),
+            axis=urdf.LIFT, limit=urdf.Limit(*table.limits[index], effort, rate),
         )  # fmt: skip
 
     def add_chassis(self) -> None:
         """Add the chassis, with its tracks on the ground."""
         s, foot, pin = self.s, self.machine.chassis.foot_height, self.pins.e
-        base = add_link(self.root, ROOT_FRAME)
+        base = urdf.add_link(self.root, ROOT_FRAME)
         for side in (-0.24 * s, 0.24 * s):
             # Plates that hold A and E.
             _bar(base, 'steel', (complex(-0.3 * s, -0.1 * s), 0j), 0.3 * s, 0.05 * s, side)
@@ -182,7 +170,7 @@ class _Robot:
         for material, *spans in _CHASSIS:
             low, high = (np.array(edge) * (s, s, foot) for edge in zip(*spans, strict=True))
             x, y, z = (0.5 * (low + high)).tolist()
-            add_box(base, material, tuple((high - low).tolist()), (x, y, z - foot))
+            urdf.add_box(base, material, tuple((high - low).tolist()), (x, y, z - foot))
         for side in (-1.1 * s, 1.1 * s):
             for x in _TRACK_ENDS:
                 _boss(base, 'dark', complex(x * s, -0.75 * foot), 0.25 * foot, 0.6 * s, side)
@@ -190,7 +178,7 @@ class _Robot:
     def add_boom(self) -> None:
         """Add the boom: bent at the pin of its cylinder, with a bracket for the arm's cylinder."""
         s, pins = self.s, self.pins
-        link = add_link(self.root, 'boom')
+        link = urdf.add_link(self.root, 'boom')
         width, knee, tip = _BOOM_WIDTH * s, pins.b, complex(pins.c)
         _add_mass(link, self.machine.boom, _BOOM_HEIGHTS[1] * s, width)
         middle = knee + 0.35 * (tip - knee)
@@ -205,7 +193,7 @@ class _Robot:
     def add_arm(self) -> None:
         """Add the arm, from its cylinder's pin past C to the bucket, with a bracket for J."""
         s, pins = self.s, self.pins
-        link = add_link(self.root, 'arm')
+        link = urdf.add_link(self.root, 'arm')
         width, tip, crown = _ARM_WIDTH * s, complex(pins.d), 0.45 * pins.j
         _add_mass(link, self.machine.arm, _ARM_HEIGHTS[1] * s, width)
         self._add_bars(
@@ -221,7 +209,7 @@ class _Robot:
         """Add the bucket: a shell with sides, ears for D and P, and teeth that end at N."""
         s, pins, excavator = self.s, self.pins, self.machine
         n = excavator.bucket.length
-        link = add_link(self.root, 'bucket')
+        link = urdf.add_link(self.root, 'bucket')
         width, plate = excavator.soil.earthmoving.width, _PLATE * s
         _add_mass(link, excavator.bucket, 0.5 * n, width)
         corners = [n * place for place in SHELL]
@@ -241,8 +229,10 @@ class _Robot:
         for side in (np.linspace(-0.44, 0.44, _TEETH) * width).tolist():
             _bar(link, 'dark', tooth, 1.6 * plate, 0.10 * width, side)
         self._add_moving(BUCKET, 'arm', 'bucket', complex(pins.d))
-        add_link(self.root, TOOTH_FRAME)
-        add_joint(self.root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, (n, 0.0, 0.0))
+        urdf.add_link(self.root, TOOTH_FRAME)
+        urdf.add_joint(
+            self.root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, (n, 0.0, 0.0)
+        )
 
     def add_lever_and_rod(self) -> None:
         """Add LK, which turns about L, and KP, which turns about K."""
@@ -251,7 +241,7 @@ class _Robot:
             (LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
             (ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
         ):
-            link = add_link(self.root, name)
+            link = urdf.add_link(self.root, name)
             for place in (-side, side):
                 _bar(link, 'steel', (0j, complex(length)), 0.13 * s, 0.05 * s, place)
             for end in (0j, complex(length)):
@@ -265,7 +255,7 @@ class _Robot:
         name = f'{cylinder.name}_cylinder'
         apart = _APART[k] * s if cylinder.count > 1 else 0.0
         sides = np.linspace(apart, -apart, cylinder.count).tolist()
-        barrel, rod = add_piston(
+        barrel, rod = urdf.add_piston(
             self.root, name, excavator.oil, cylinder, cylinder.retracted, sides
         )
         for side in sides:

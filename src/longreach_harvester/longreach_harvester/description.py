@@ -19,20 +19,8 @@ from longreach_dynamics.hydraulics.lines import LinedCylinder
 from longreach_harvester.bodies import HEAD, HEAD_RATE
 from longreach_harvester.kinematics import cylinder_place
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
+from longreach_machine import urdf
 from longreach_machine.machine import JointSample
-from longreach_machine.urdf import (
-    FORWARD,
-    LIFT,
-    Limit,
-    add_box,
-    add_cylinder,
-    add_inertial,
-    add_joint,
-    add_link,
-    add_tube,
-    document,
-    new_robot,
-)
 
 ROOT_FRAME, TIP_FRAME = 'harvester_base', 'tip'
 # Pins of the rods, as angles from the axes of boom and stick [rad].
@@ -94,24 +82,24 @@ def moving_joints(
 
 def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
     """Return the URDF with the joints of :func:`moving_joints`, and a prefix of frame names."""
-    root = new_robot('harvester', ('yellow', 'steel', 'dark', 'chrome', 'glass'))
-    base = add_link(root, ROOT_FRAME)
+    root = urdf.new_robot('harvester', ('yellow', 'steel', 'dark', 'chrome', 'glass'))
+    base = urdf.add_link(root, ROOT_FRAME)
     for material, size, centre in _CARRIER:
-        add_box(base, material, size, centre)
-    platform = add_link(root, 'platform')
+        urdf.add_box(base, material, size, centre)
+    platform = urdf.add_link(root, 'platform')
     for material, size, centre in _PLATFORM:
-        add_box(platform, material, size, centre)
+        urdf.add_box(platform, material, size, centre)
     # It turns about z only; the other two moments are those of a flat plate.
     moments = (0.5 * p.swing.inertia, 0.5 * p.swing.inertia, p.swing.inertia)
-    add_inertial(platform, _PLATFORM_MASS, (0.0, 0.0, 0.0), moments)
-    add_joint(root, 'swing', 'continuous', ROOT_FRAME, 'platform', axis=(0.0, 0.0, 1.0))
+    urdf.add_inertial(platform, _PLATFORM_MASS, (0.0, 0.0, 0.0), moments)
+    urdf.add_joint(root, 'swing', 'continuous', ROOT_FRAME, 'platform', axis=(0.0, 0.0, 1.0))
     inner = {'boom': ('platform', p.swing.offset), 'stick': ('boom', p.boom.length)}
     for name, (parent, pivot) in inner.items():
         _add_beam(root, p, name, parent, pivot)
     _add_head(root, p)
     for name in drawn_cylinders(p):
         _add_cylinder(root, p, name, *inner[name])
-    return document(
+    return urdf.document(
         root,
         '`longreach harvester urdf` makes this of a harvester file. x forward, z up; a positive\n'
         'angle lifts. Cylinders have no mass of their own; the head is a point mass, or hangs.',
@@ -121,39 +109,39 @@ def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
 
 def _add_head(root: Element, p: HarvesterParameters) -> None:
     """Add the head: a point mass at the tip, or a body that turns about two axes there."""
-    tip, end = add_link(root, TIP_FRAME), (p.stick.length, 0.0, 0.0)
-    add_joint(root, 'head', 'fixed', 'stick', TIP_FRAME, end)
+    tip, end = urdf.add_link(root, TIP_FRAME), (p.stick.length, 0.0, 0.0)
+    urdf.add_joint(root, 'head', 'fixed', 'stick', TIP_FRAME, end)
     if p.head.pendulum is None:
-        add_box(tip, 'dark', (0.5, 0.6, 0.9), (0.0, 0.0, -0.45))
-        add_cylinder(tip, 'steel', 0.25, 0.5, (0.0, 0.0, -1.0), (math.pi / 2.0, 0.0, 0.0))
-        add_inertial(tip, p.head.mass, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        urdf.add_box(tip, 'dark', (0.5, 0.6, 0.9), (0.0, 0.0, -0.45))
+        urdf.add_cylinder(tip, 'steel', 0.25, 0.5, (0.0, 0.0, -1.0), (math.pi / 2.0, 0.0, 0.0))
+        urdf.add_inertial(tip, p.head.mass, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         return
     hangs = p.head.pendulum
-    hanger = add_link(root, 'hanger')
-    add_cylinder(hanger, 'steel', 0.12, 0.3, (0.0, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
-    add_joint(root, HEAD_JOINTS[0], 'continuous', 'stick', 'hanger', end, axis=LIFT)
+    hanger = urdf.add_link(root, 'hanger')
+    urdf.add_cylinder(hanger, 'steel', 0.12, 0.3, (0.0, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
+    urdf.add_joint(root, HEAD_JOINTS[0], 'continuous', 'stick', 'hanger', end, axis=urdf.LIFT)
     # Its x axis is its own, downwards at rest.
-    head = add_link(root, 'hanging_head')
+    head = urdf.add_link(root, 'hanging_head')
     length = 2.0 * hangs.centre
-    add_box(head, 'dark', (length, 0.6, 0.5), (hangs.centre, 0.0, 0.0))
-    add_cylinder(head, 'steel', 0.25, 0.5, (length, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
+    urdf.add_box(head, 'dark', (length, 0.6, 0.5), (hangs.centre, 0.0, 0.0))
+    urdf.add_cylinder(head, 'steel', 0.25, 0.5, (length, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
     moments = (hangs.axial_inertia, hangs.transverse_inertia, hangs.transverse_inertia)
-    add_inertial(head, p.head.mass, (hangs.centre, 0.0, 0.0), moments)
+    urdf.add_inertial(head, p.head.mass, (hangs.centre, 0.0, 0.0), moments)
     ends = ('hanger', 'hanging_head', (0.0, 0.0, 0.0))
-    add_joint(root, HEAD_JOINTS[1], 'continuous', *ends, axis=(0.0, 0.0, 1.0))
+    urdf.add_joint(root, HEAD_JOINTS[1], 'continuous', *ends, axis=(0.0, 0.0, 1.0))
 
 
 def _add_beam(root: Element, p: HarvesterParameters, name: str, parent: str, pivot: float) -> None:
     """Add boom or stick with its joint, on the x axis of the link before it [m]."""
-    link, index = add_link(root, name), JOINTS.index(name)
+    link, index = urdf.add_link(root, name), JOINTS.index(name)
     beam, width = getattr(p, name), _WIDTHS[index - 1]
-    add_box(link, 'yellow', (beam.length, width, width), (beam.length / 2.0, 0.0, 0.0))
+    urdf.add_box(link, 'yellow', (beam.length, width, width), (beam.length / 2.0, 0.0, 0.0))
     moments = (beam.axial_inertia, beam.transverse_inertia, beam.transverse_inertia)
-    add_inertial(link, beam.mass, (beam.centre, 0.0, 0.0), moments)
+    urdf.add_inertial(link, beam.mass, (beam.centre, 0.0, 0.0), moments)
     low, high = p.joint_limits()[index].tolist()
-    limit = Limit(low, high, _EFFORT, _RATE)
+    limit = urdf.Limit(low, high, _EFFORT, _RATE)
     ends = (parent, name, (pivot, 0.0, 0.0))
-    add_joint(root, name, 'revolute', *ends, axis=LIFT, limit=limit)
+    urdf.add_joint(root, name, 'revolute', *ends, axis=urdf.LIFT, limit=limit)
 
 
 def _add_cylinder(
@@ -164,11 +152,11 @@ def _add_cylinder(
     retracted = float(cylinder.linkage.row()[4])
     barrel = cylinder_place(cylinder, 0.0, ROD_ANGLES[name]).barrel
     links = f'{name}_barrel_link', f'{name}_rod_link'
-    body, rod = (add_link(root, link) for link in links)
-    add_tube(body, 'steel', _BARREL, 0.0, retracted)
-    add_tube(rod, 'chrome', _ROD, -cylinder.stroke, 0.0)
+    body, rod = (urdf.add_link(root, link) for link in links)
+    urdf.add_tube(body, 'steel', _BARREL, 0.0, retracted)
+    urdf.add_tube(rod, 'chrome', _ROD, -cylinder.stroke, 0.0)
     origin = (pivot + barrel.real, 0.0, barrel.imag)
-    add_joint(root, f'{name}_barrel', 'continuous', parent, links[0], origin, axis=LIFT)
-    limit = Limit(0.0, cylinder.stroke, _EFFORT, _RATE)
+    urdf.add_joint(root, f'{name}_barrel', 'continuous', parent, links[0], origin, axis=urdf.LIFT)
+    limit = urdf.Limit(0.0, cylinder.stroke, _EFFORT, _RATE)
     ends = (*links, (retracted, 0.0, 0.0))
-    add_joint(root, f'{name}_cylinder', 'prismatic', *ends, axis=FORWARD, limit=limit)
+    urdf.add_joint(root, f'{name}_cylinder', 'prismatic', *ends, axis=urdf.FORWARD, limit=limit)

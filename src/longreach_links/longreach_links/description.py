@@ -9,16 +9,7 @@ from __future__ import annotations
 
 import math
 
-from longreach_machine.urdf import (
-    LIFT,
-    add_box,
-    add_cylinder,
-    add_inertial,
-    add_joint,
-    add_link,
-    document,
-    new_robot,
-)
+from longreach_machine import urdf
 from longreach_symbolic.links import Link, Links
 
 ROOT_FRAME, TIP_FRAME = 'links_base', 'tip'
@@ -34,26 +25,26 @@ def thickness(links: Links) -> float:
 
 def robot_description(links: Links, prefix: str = '') -> str:
     """Return the URDF of the chords, its frame names with a prefix."""
-    root = new_robot('links', ('steel', 'dark'))
+    root = urdf.new_robot('links', ('steel', 'dark'))
     width = thickness(links)
     motor = 0.5 * _MOTOR * width
-    base = add_link(root, ROOT_FRAME)
-    add_box(base, 'dark', (4.0 * motor, 4.0 * motor, motor), (0.0, 0.0, -2.0 * motor))
+    base = urdf.add_link(root, ROOT_FRAME)
+    urdf.add_box(base, 'dark', (4.0 * motor, 4.0 * motor, motor), (0.0, 0.0, -2.0 * motor))
     parent, place = ROOT_FRAME, 0.0
     for i, link in enumerate(links.links, 1):
         name = f'link_{i}'
-        body = add_link(root, name)
-        add_cylinder(body, 'dark', motor, 2.0 * motor, (0.0, 0.0, 0.0), _ACROSS)
-        add_box(body, 'steel', (link.length, width, width), (0.5 * link.length, 0.0, 0.0))
+        body = urdf.add_link(root, name)
+        urdf.add_cylinder(body, 'dark', motor, 2.0 * motor, (0.0, 0.0, 0.0), _ACROSS)
+        urdf.add_box(body, 'steel', (link.length, width, width), (0.5 * link.length, 0.0, 0.0))
         mass, centre, moment = _rigid(link)
         moments = (mass * width**2 / 6.0, moment, moment)
-        add_inertial(body, mass, (centre, 0.0, 0.0), moments)
+        urdf.add_inertial(body, mass, (centre, 0.0, 0.0), moments)
         origin = (place, 0.0, 0.0)
-        add_joint(root, f'joint_{i}', 'continuous', parent, name, origin, axis=LIFT)
+        urdf.add_joint(root, f'joint_{i}', 'continuous', parent, name, origin, axis=urdf.LIFT)
         parent, place = name, link.length
-    add_link(root, TIP_FRAME)
-    add_joint(root, 'end', 'fixed', parent, TIP_FRAME, (place, 0.0, 0.0))
-    return document(
+    urdf.add_link(root, TIP_FRAME)
+    urdf.add_joint(root, 'end', 'fixed', parent, TIP_FRAME, (place, 0.0, 0.0))
+    return urdf.document(
         root,
         '`longreach links urdf` makes this of a file of links. x forward, z up; a positive angle\n'
         'lifts. Links are straight here; widths are not those of the beams.',
