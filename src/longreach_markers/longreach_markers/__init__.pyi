@@ -43,9 +43,9 @@ from longreach_markers.setup.checkerboards import find_views as find_views
 from longreach_markers.setup.known_distance import DistanceCheck as DistanceCheck
 from longreach_markers.setup.known_distance import KnownDistance as KnownDistance
 from longreach_markers.setup.localisation import Localisation as Localisation
+from longreach_markers.setup.localisation import Reference as Reference
+from longreach_markers.setup.localisation import load_reference as load_reference
 from longreach_markers.setup.localisation import localise as localise
-from longreach_markers.setup.reference_points import Reference as Reference
-from longreach_markers.setup.reference_points import load_reference as load_reference
 from longreach_markers.tracking.camera_tracker import CameraTracker as CameraTracker
 from longreach_markers.tracking.clock_offset import ClockOffset as ClockOffset
 from longreach_markers.tracking.clock_offset import compare_clocks as compare_clocks

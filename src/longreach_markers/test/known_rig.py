@@ -6,8 +6,7 @@ from scipy.spatial.transform import Rotation
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
-from longreach_markers.setup.localisation import localise
-from longreach_markers.setup.reference_points import Reference
+from longreach_markers.setup.localisation import Reference, localise
 
 LENS = Camera(
     'lens', 2452, 2054, 2200.0, 2201.0, 1230.0, 1020.0, 'plumb_bob', (-0.1, 0.08, 2e-4, -1e-4, 0.0)

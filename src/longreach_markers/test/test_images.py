@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.compressed_images import gray_of_compressed, jpeg_of
 from longreach_markers.io.images import (
     ENCODINGS,
     ImageFields,
     bgr_of,
     gray_of,
+    gray_of_compressed,
+    jpeg_of,
     to_array,
     to_gray,
     to_message_fields,

@@ -28,7 +28,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.setup import bundle_adjustment
 from longreach_markers.setup.bundle_adjustment import State, projected
-from longreach_markers.setup.reference_points import Reference, load_reference, read_cameras
+from longreach_markers.setup.localisation import Reference, load_reference, read_cameras
 
 # --- the estimate ---------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.setup import localisation
 from longreach_markers.setup.bundle_adjustment import best_fit
-from longreach_markers.setup.reference_points import Reference
+from longreach_markers.setup.localisation import Reference
 
 
 def test_spread_points_are_far_better_than_clustered_ones():

@@ -18,7 +18,7 @@ from test_track_table import tracks_of
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Pose
-from longreach_markers.io.compressed_images import jpeg_of
+from longreach_markers.io.images import jpeg_of
 from longreach_markers.tracking.frames import BodyEstimate
 from longreach_node.frames import header_at
 from longreach_node.stamps import stamp_of

@@ -162,7 +162,7 @@ def test_truth_that_is_missing_or_wrong_is_counted(start):
     # A marker that the truth does not have is not drawn.
     cameras.truth.publish(truth(0, ('base', 'other')))
     b.until(lambda: left.images)
-    windows = cameras.node._views[0]._simulator.windows
+    windows = cameras.node._views[0].simulator.windows
     assert windows[0, 2] > windows[0, 0]
     assert not windows[1].any()
     cameras.send(range(1, 6))

@@ -5,7 +5,7 @@ from small_commands import FRAMES, call, printed, refused, rendering, small_path
 from small_rig import small_rig, write_rig
 
 from longreach_dynamics.tables import read_table
-from longreach_vision.commands import simulation_commands
+from longreach_vision.commands import vision_commands
 from longreach_vision.io import picture_files
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.simulator.camera_simulator import drawn_pictures
@@ -61,7 +61,7 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
                 raise kind
             yield picture
 
-    for module in (simulation_commands, picture_files):
+    for module in (vision_commands, picture_files):
         monkeypatch.setattr(module, 'drawn_pictures', interrupted)
     path = (scene / 'path.csv', *rendering(scene))
     out, mine = tmp_path / 'new/run', tmp_path / 'mine'

@@ -64,7 +64,7 @@ from longreach_vision.ros.tracker_publishers import _Drawing
 @pytest.fixture
 def start(tmp_path, capfd, monkeypatch):
     # Most tests wait for a report.
-    monkeypatch.setattr('longreach_vision.ros.marker_tracker._PERIOD', 0.2)
+    monkeypatch.setattr('longreach_vision.ros.tracker_node._PERIOD', 0.2)
     with ExitStack() as stack:
 
         def make(own=None, **parameters):
@@ -250,7 +250,7 @@ def test_the_limit_of_the_latency_is_changed_while_it_tracks(start):
 def test_an_offset_of_the_clocks_is_reported(start, monkeypatch):
     monkeypatch.setattr('longreach_markers.tracking.camera_judge._ROUND', 0.0)
     # The images end before the clocks are judged.
-    monkeypatch.setattr('longreach_vision.ros.marker_tracker._SILENCE', 60.0)
+    monkeypatch.setattr('longreach_vision.ros.tracker_node._SILENCE', 60.0)
     monkeypatch.setattr(Transforms, '__init__', pytest.fail)
     tracker = start(lossless='true', publish_tf='false')
     tracker.send(stamped_late(shots(24)))

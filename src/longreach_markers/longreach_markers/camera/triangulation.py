@@ -26,13 +26,14 @@ from numpy.typing import ArrayLike
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import assign, cholesky, cholesky_solve
-from longreach_markers.camera.arrays import checked_array, checked_covariance
 from longreach_markers.camera.geometry import (
     LEAST_COSINE,
     LEAST_DISTANCE,
     Plane,
     Pose,
     check_meeting,
+    checked_array,
+    checked_covariance,
     project_point,
 )
 from longreach_markers.camera.model import Camera, projection_jacobian, undistort_point

@@ -12,8 +12,7 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.compressed_images import silence
-from longreach_markers.io.images import BitDepth, bgr_of, gray_of
+from longreach_markers.io.images import BitDepth, bgr_of, gray_of, silence
 
 
 class Numbers(NamedTuple):

@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.compressed_images import PICTURES, decoded_picture
+from longreach_markers.io.images import PICTURES, decoded_picture
 from longreach_markers.io.source_base import Frame, ImageSource, Numbers, codec_of, opened_capture
 
 # Upper bound of stamps in messages [ns].

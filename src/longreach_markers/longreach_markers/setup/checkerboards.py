@@ -17,8 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.io.compressed_images import PICTURES
-from longreach_markers.io.images import gray_of
+from longreach_markers.io.images import PICTURES, gray_of
 from longreach_markers.io.stored_images import is_picture, natural_order, stored_picture
 
 FEWEST = 3

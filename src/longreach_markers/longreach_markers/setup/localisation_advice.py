@@ -18,6 +18,8 @@ from longreach_markers.camera.geometry import PlaneFit, Pose
 from longreach_markers.setup.bundle_adjustment import (
     FLAT,
     Fit,
+    Prediction,
+    Predictor,
     Problem,
     State,
     alike,
@@ -25,7 +27,6 @@ from longreach_markers.setup.bundle_adjustment import (
     is_misfit,
     projected,
 )
-from longreach_markers.setup.predicted_accuracy import Prediction, Predictor
 
 # Initial poses for each of many trials.
 _FEW_STARTS = 3

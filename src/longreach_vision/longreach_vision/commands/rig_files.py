@@ -18,8 +18,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_markers.camera.geometry import PlaneFit, Pose
 from longreach_markers.rig import LONGEST_DELAY, LONGEST_LINE, Rig
-from longreach_markers.setup.localisation import Localisation
-from longreach_markers.setup.reference_points import Reference
+from longreach_markers.setup.localisation import Localisation, Reference
 from longreach_tools.output import writing
 
 # Markers of a file that has none: an example.

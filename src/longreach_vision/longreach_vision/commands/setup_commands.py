@@ -16,11 +16,15 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.camera.files import write_camera
 from longreach_markers.camera.model import MODELS
 from longreach_markers.rig import MarkerOnRig, load_rig
+from longreach_markers.setup.bundle_adjustment import Prediction
 from longreach_markers.setup.calibration import Calibration, calibrate
 from longreach_markers.setup.checkerboards import Board, find_views, list_pictures
-from longreach_markers.setup.localisation import Localisation, localise
-from longreach_markers.setup.predicted_accuracy import Prediction
-from longreach_markers.setup.reference_points import load_reference, read_cameras
+from longreach_markers.setup.localisation import (
+    Localisation,
+    load_reference,
+    localise,
+    read_cameras,
+)
 from longreach_tools.arguments import not_negative, positive
 from longreach_tools.output import (
     add_format,

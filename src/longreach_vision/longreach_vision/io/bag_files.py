@@ -17,9 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.compressed_images import gray_of_compressed
 from longreach_markers.io.image_sources import Picture
-from longreach_markers.io.images import BitDepth, to_gray
+from longreach_markers.io.images import BitDepth, gray_of_compressed, to_gray
 from longreach_markers.tracking.frames import RigFrame
 from longreach_tools.bag import (
     BagWriter,
@@ -201,8 +200,7 @@ class _Observed:
                 raise _other_cameras(bag, f'the camera {message.camera}', cameras)
             self._messages[message.camera][_nanoseconds(message)] = message
         self._stamps: dict[str, list[Any]] = {
-            name: sorted(found)
-            for name, found in self._messages.items()  # type: ignore[type-var]
+            name: sorted(found) for name, found in self._messages.items()
         }
 
     def of(self, stamp: int, gap: float) -> list[Any]:

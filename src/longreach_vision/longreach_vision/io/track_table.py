@@ -232,7 +232,7 @@ def message_row(
             if camera is None:
                 row += [math.nan] * len(unseen)
                 continue
-            one = camera.get(name)
+            one: Any = camera.get(name)
             known = one is not None and one.status != lost
             row += [float(one.status), *map(float, one.center)] if known else unseen
     return row

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
@@ -50,33 +50,13 @@ Viewer = Callable[[str, int, np.ndarray], None]
 """Receives images: camera name, stamp [ns], array (h, w) of uint8, owned by the receiver."""
 
 
-class SimulatedView:
-    """A camera with its publishers; images are late by ``delay`` [ns] and ``skew`` [s]."""
+class _View(NamedTuple):
+    """A camera, the delay of its stamps [ns], and the times of its images."""
 
-    def __init__(
-        self,
-        node: Node,
-        settings: CameraNodeParameters,
-        simulator: CameraSimulator,
-        delay: int,
-        skew: float,
-    ) -> None:
-        camera = simulator.camera
-        self._simulator, self.name, self._delay = simulator, camera.name, delay
-        self.times = FrameTimes(settings.frame_rate, skew)
-        self.images = ImagePublishers(
-            node, settings, self.name, camera, f'{self.name}_camera_optical'
-        )
-
-    def show(self, frame: Frame, viewer: Viewer | None) -> None:
-        """Draw and publish an image; a viewer gets a copy."""
-        rng = frame_rng(self._simulator.scene.look.seed, self.name, frame.number)
-        at = frame.stamp * 1e-9
-        image = self._simulator.image(frame.positions, frame.velocities, at, rng)
-        stamp = frame.stamp + self._delay
-        self.images.publish(image, stamp)
-        if viewer is not None:
-            viewer(self.name, stamp, image.copy())
+    simulator: CameraSimulator
+    images: ImagePublishers
+    delay: int
+    times: FrameTimes
 
 
 class CameraNode(Node):
@@ -106,12 +86,17 @@ class CameraNode(Node):
         )
         warm_up()
         self._views = [
-            SimulatedView(self, settings, one, rig.delays[name], settings.skew * (k > 0))
+            _View(
+                one,
+                ImagePublishers(self, settings, name, one.camera, f'{name}_camera_optical'),
+                rig.delays[name],
+                FrameTimes(settings.frame_rate, settings.skew * (k > 0)),
+            )
             for k, (name, one) in enumerate(simulators.items())
         ]
         # In the order of drawing, each due since a time on the monotonic clock [s]; complete once
         # it has or had the last image.
-        self._waiting: deque[tuple[SimulatedView, Frame, float]] = deque()
+        self._waiting: deque[tuple[_View, Frame, float]] = deque()
         self._is_complete = False
         self._counts = dict.fromkeys(('rendered', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
@@ -199,12 +184,17 @@ class CameraNode(Node):
     def _is_heard(self) -> bool:
         return all(view.images.is_heard() for view in self._views)
 
-    def _draw(self, view: SimulatedView, frame: Frame, due: float) -> None:
+    def _draw(self, view: _View, frame: Frame, due: float) -> None:
         self._stamp = frame.stamp
         # As fast as possible, no image is late.
         slow = time.monotonic() - due > 1.0 / self.settings.frame_rate
         self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
-        view.show(frame, self.viewer)
+        name, seed = view.simulator.camera.name, view.simulator.scene.look.seed
+        rng, moving = frame_rng(seed, name, frame.number), (frame.positions, frame.velocities)
+        image = view.simulator.image(*moving, frame.stamp * 1e-9, rng)
+        view.images.publish(image, frame.stamp + view.delay)
+        if self.viewer is not None:
+            self.viewer(name, frame.stamp + view.delay, image.copy())
         self._counts['rendered'] += 1
 
     def _report(self) -> None:

@@ -8,7 +8,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.compressed_images import jpeg_of
+from longreach_markers.io.images import jpeg_of
 from longreach_node import qos
 from longreach_node.frames import frame_name, header_at
 from longreach_vision.ros.conversions import array_to_image, camera_to_info

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from longreach_vision.ros.camera_node import CameraNode
-from longreach_vision.ros.marker_tracker import MarkerTracker
 from longreach_vision.ros.node_parameters import (
     CameraNodeParameters,
     TrackerParameters,
     tracking_of_rig,
 )
+from longreach_vision.ros.tracker_node import MarkerTracker
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

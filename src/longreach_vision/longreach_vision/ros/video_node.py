@@ -44,7 +44,7 @@ _PATIENCE = 5.0
 _FAREWELL = 2.0
 
 
-class Channel:
+class Channel(ImagePublishers):
     """
     What is published of one camera, below its name if any.
 
@@ -55,10 +55,8 @@ class Channel:
     def __init__(
         self, node: Node, settings: VideoNodeParameters, camera: Camera | None, name: str
     ) -> None:
-        self._settings, self._camera, self.source = settings, camera, settings.source
-        self.images = ImagePublishers(
-            node, settings, name, camera, settings.frame_id, settings.encoding
-        )
+        super().__init__(node, settings, name, camera, settings.frame_id, settings.encoding)
+        self._own, self.source = settings, settings.source
         self.counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
         self.waits_for = 'the source'
         self.latest = 0
@@ -66,7 +64,7 @@ class Channel:
 
     def open(self, clock: Callable[[], int]) -> ImageSource:
         """Open the source of the images."""
-        settings, camera = self._settings, self._camera
+        settings, camera = self._own, self._camera
         return open_source(
             settings.source,
             color=settings.encoding == 'bgr8',
@@ -82,9 +80,9 @@ class Channel:
             clock=clock,
         )
 
-    def publish(self, image: np.ndarray, nanoseconds: int) -> None:
+    def publish(self, image: np.ndarray, stamp: int) -> None:
         """Publish an image with its stamp [ns]."""
-        settings, camera = self._settings, self._camera
+        settings, camera = self._own, self._camera
         height, width = image.shape[:2]
         if camera and (camera.width, camera.height) != (width, height):
             raise InputError(
@@ -92,9 +90,9 @@ class Channel:
                 f' for {camera.width} x {camera.height} px; calibrate the camera at the image size'
                 ' in use'
             )
-        self.images.publish(image, nanoseconds)
+        super().publish(image, stamp)
         self.counts['images'] += 1
-        self.latest, self.waits_for = nanoseconds, ''
+        self.latest, self.waits_for = stamp, ''
 
 
 class VideoFeed:
@@ -175,11 +173,10 @@ class VideoFeed:
         for one in self.channels.values():
             one.waits_for = 'listeners'
         for one in self.channels.values():
-            while one.images.subscribers < wanted and not self._stopped.wait(0.02):
+            while one.subscribers < wanted and not self._stopped.wait(0.02):
                 if time.monotonic() > end:
                     self._node.get_logger().warning(
-                        f'{one.images.topic} starts with {one.images.subscribers} of {wanted}'
-                        ' listeners'
+                        f'{one.topic} starts with {one.subscribers} of {wanted} listeners'
                     )
                     break
 
@@ -217,13 +214,13 @@ class VideoFeed:
                 self._wait_until_heard(channel)
         for channel in self.channels.values():
             self._wait_until_heard(channel)
-        if is_file and any(one.images.subscribers for one in self.channels.values()):
+        if is_file and any(one.subscribers for one in self.channels.values()):
             self._stopped.wait(_FAREWELL)
         return None
 
     def _wait_until_heard(self, channel: Channel) -> None:
         end = time.monotonic() + _PATIENCE
-        while not channel.images.is_heard():
+        while not channel.is_heard():
             if self._stopped.is_set():
                 return
             if time.monotonic() > end:
@@ -255,7 +252,7 @@ class VideoNode(Node):
             channel = Channel(self, one, camera, name)
             groups.setdefault(own * is_live(one.source), {})[name] = channel
             self._channels.append((channel, diagnostics.Diagnostics(self, one.source, name)))
-            self.get_logger().info(f'shows {one.source}; images on {channel.images.topic}')
+            self.get_logger().info(f'shows {one.source}; images on {channel.topic}')
         feeds = [VideoFeed(self, settings, group, self._stopped) for group in groups.values()]
         self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
