@@ -23,9 +23,9 @@ from longreach_tools.output import (
     check_output,
     check_places,
     print_result,
+    report_study,
     summary_table,
     table,
-    write_csv,
     writing,
 )
 
@@ -167,12 +167,10 @@ def _generate(options: argparse.Namespace) -> None:
     check_places(
         {'--out': options.out, 'the header of --out': _header_of(options)}, [options.file]
     )
-    started = time.perf_counter()
     _tell(f'loading SymPy ({model.count} links)')
     from longreach_symbolic import code, latex
     from longreach_symbolic.generated import derive
 
-    loaded = time.perf_counter()
     _tell('deriving the equations')
     equations = derive(model, options.form, options.as_printed)
     results = code.entries(equations)
@@ -185,7 +183,6 @@ def _generate(options: argparse.Namespace) -> None:
                 + ('' if options.as_printed else ', or --form reduced')
             )
         equations = derive(model, options.form, options.as_printed, abbreviated=())
-    derived = time.perf_counter()
     _tell(f'writing {options.format}')
     cse = options.cse == 'on'
     writers: dict[str, Callable[[Any, bool], str]] = {
@@ -221,9 +218,7 @@ def _generate(options: argparse.Namespace) -> None:
     after = f', {shared} after elimination of common subexpressions' if cse else ''
     print(
         f'{model.count} links, {len(equations.coordinates)} coordinates, {equations.form} form:'
-        f' {written_out if cse else shared} operations written out{after}; derived in'
-        f' {derived - loaded:.2f} s, written in {time.perf_counter() - derived:.2f} s, SymPy'
-        f' loaded in {loaded - started:.2f} s',
+        f' {written_out if cse else shared} operations written out{after}',
         file=sys.stderr,
     )
 
@@ -273,6 +268,7 @@ def _growth(options: argparse.Namespace) -> None:
     from sympy.core.cache import clear_cache
 
     from longreach_symbolic import code
+    from longreach_symbolic.figures import plot_growth
     from longreach_symbolic.generated import derive
 
     # What is loaded and computed once is not measured.
@@ -295,12 +291,9 @@ def _growth(options: argparse.Namespace) -> None:
             }
         )
     _tell('')
-    if options.plot is not None:
-        from longreach_symbolic.figures import plot_growth
-
-        plot_growth(options.plot, rows)
     head = ('links', 'derived [s]', 'as C [s]', 'operations written out', 'after cse')
-    print_result(rows, table(head, [tuple(row.values()) for row in rows]), options.format)
+    text = table(head, [tuple(row.values()) for row in rows])
+    report_study(options, rows, text, draw=lambda file: plot_growth(file, rows))
 
 
 def _as_table(found: Any, modes: int) -> str:
@@ -339,20 +332,15 @@ def _experiment(options: argparse.Namespace) -> None:
     check_output(csv=options.csv, plot=options.plot)
     check_places({'--csv': options.csv, '--plot': options.plot}, [options.file])
     from longreach_symbolic.experiment import experiment
+    from longreach_symbolic.figures import draw
 
     run = experiment(links, options.case, options.joints, options.force_map == 'printed')
-    if options.csv is not None:
-        write_csv(options.csv, *run.columns())
-    if options.plot is not None:
-        from longreach_symbolic.figures import draw
-
-        draw(options.plot, run)
     result = run.summary()
     rows = {name: value for name, value in result.items() if name != 'frequencies'}
     text = summary_table(rows, _UNITS)
     if 'frequencies' in result:
         text += f'\n\n{_frequency_text(result["frequencies"])}'
-    print_result(result, text, options.format)
+    report_study(options, result, text, *run.columns(), lambda file: draw(file, run))
 
 
 def _frequency_text(rows: list[dict[str, Any]]) -> str:

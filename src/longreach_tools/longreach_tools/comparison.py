@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from longreach_machine.runs import Run, compare_runs
-from longreach_tools.output import print_result, summary_table, table, write_csv
+from longreach_tools.output import report_study, summary_table, table
 
 # Largest difference at which a recording equals the library's run [SI units].
 SAME = 1e-9
@@ -26,12 +26,10 @@ def report_run(
     text: str = '',
 ) -> int:
     """Write CSV and figure of a run, print ``more`` and summary or ``text``; return exit code."""
-    if arguments.csv is not None:
-        write_csv(arguments.csv, run.columns.names, run.table)
-    if draw is not None and arguments.plot is not None:
-        draw(arguments.plot, run)
     report = {**(more or {}), **run.report()}
-    print_result(report, text or summary_table(run.shown(), run.UNITS), arguments.format)
+    text = text or summary_table(run.shown(), run.UNITS)
+    rows = run.columns.names, run.table
+    report_study(arguments, report, text, *rows, lambda file: draw(file, run) if draw else None)
     for warning in (*run.warnings(), *[run.message] * bool(run.message)):
         print(f'longreach {machine}: {warning}', file=sys.stderr)
     return int(run.status == 'failed')
