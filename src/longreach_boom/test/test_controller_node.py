@@ -112,17 +112,6 @@ def expected(rig, samples):
     return told
 
 
-def test_a_sample_that_is_no_number_is_not_used(rig):
-    rig.send(0)
-    rig.send_joints(1)
-    rig.send_hydraulics(1, math.nan)
-    rig.send(2)
-    assert rig.answers(2) == expected(rig, [0, 2])
-    assert rig.commands[0].name == [cylinder.name for cylinder in rig.boom.cylinders]
-    counts = {'missed': 1, 'late': 0, 'stale': 0, 'unpaired': 0, 'invalid': 1}
-    assert rig.node._samples.counts == counts
-
-
 def test_streamed_positions_are_followed(rig, capfd):
     stream = rig.bench.publisher(JointState, 'joint_position', qos.SET_POINT)
     # As topic_based_ros2_control sends it.
@@ -185,26 +174,6 @@ def test_a_boom_that_does_not_follow_is_reported(rig, capfd):
     assert status.level == diagnostics.WARN
     assert f'{state.resumptions} left behind' in status.message
     assert 'the boom did not follow the reference' in ''.join(capfd.readouterr())
-
-
-def test_a_trajectory_of_too_many_points_is_refused_at_once(rig, capfd):
-    rig.send(0, 1)
-    rig.answers(2)
-    points = [JointTrajectoryPoint(positions=[1.0, -0.9, -0.6, -0.4])] * 100_000
-    rig.trajectory.publish(JointTrajectory(points=points))
-    # A large message takes its time on the way.
-    said = ''
-
-    def refused():
-        nonlocal said
-        said += ''.join(capfd.readouterr())
-        return 'allowed' in said
-
-    rig.bench.until(refused, 'refusal')
-    assert 'trajectory ignored: the trajectory has' in said
-    assert 'bytes, allowed: 2,000,000' in said
-    rig.send(2)
-    assert rig.answers(3) == expected(rig, [0, 1, 2])
 
 
 def trajectory(seconds, *positions, names=()):

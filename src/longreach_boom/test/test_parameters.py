@@ -61,20 +61,6 @@ def test_beam_knows_sections_and_kinks(boom):
     assert tapered.integral(tapered.bending_stiffness(x)) == pytest.approx(expected, rel=1e-6)
 
 
-def test_beams_and_places_by_name(boom):
-    assert boom.beam_index('beam_3') == 2
-    assert boom.beam_at('beam_2', 8.6, 'load') == 1
-    with pytest.raises(InputError, match=r"^beam = 'boom_3', allowed: beam_1 \| beam_2 \| beam_3"):
-        boom.beam_index('boom_3')
-    with pytest.raises(InputError, match=r"^load: beam = '', allowed: beam_1 \| beam_2"):
-        boom.beam_at('', 1.0, 'load')
-    for position in (-0.1, 8.7):
-        with pytest.raises(InputError, match=rf'^load: position = {position} m, .* \[0, 8\.6\] m'):
-            boom.beam_at('beam_2', position, 'load')
-    with pytest.raises(InputError, match=r"^pose = 'flat', allowed: sprawled \| site \| upright"):
-        boom.pose('flat')
-
-
 def test_poses_must_fit_the_strokes(boom):
     ends = np.array([c.linkage.angles(c.stroke) for c in boom.cylinders])
     for column in (0, 1):

@@ -61,25 +61,6 @@ def test_angle_is_the_inverse_over_the_whole_stroke(linkage):
     assert min(linkage.arm(angle) for angle in angles) > 0.0
 
 
-def test_inverse_of_random_linkages():
-    random = np.random.default_rng(19)
-    for _ in range(100):
-        lever, shape = random.uniform(0.1, 2.0), random.uniform(0.0, 0.499)
-        rocker = Linkage(kind='rocker', lever=lever, shape=shape, offset=random.normal())
-        near, far = random.uniform(0.2, 3.0, 2)
-        triangle = Linkage(
-            kind='triangle',
-            near=near,
-            far=far,
-            offset_angle=random.uniform(-1.0, 3.0),
-            retracted=abs(near - far) + 0.1,
-        )
-        for linkage, low in ((rocker, -3.0), (triangle, -triangle.row()[3] + 0.05)):
-            angle = low + random.uniform(0.0, 3.0)
-            back = linkage.angle(linkage.position(angle))
-            assert back == pytest.approx(angle, abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ('linkage', 'position', 'message'),
     [
