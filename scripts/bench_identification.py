@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from bench_table import Row, Section, format_rows, machine_line
 
-from longreach_boom.identification import BOOM
-from longreach_boom.load_experiments import first_mode
+from longreach_boom.identification import BOOM, first_mode
 from longreach_boom.machine import AUTOMATIC
 from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
 from longreach_boom.parameters import load_boom

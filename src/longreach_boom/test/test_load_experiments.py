@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from longreach_boom.identification import BOOM
-from longreach_boom.load_experiments import first_mode
-from longreach_boom.measured_runs import CAMERAS, measured, truth_of
+from longreach_boom.identification import BOOM, first_mode
+from longreach_boom.measured_runs import CAMERAS, measured, poses_at_rest, releases, truth_of
 from longreach_boom.parameters import load_boom
-from longreach_boom.planned_experiments import poses_at_rest, releases
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
