@@ -171,27 +171,22 @@ def inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
     return np.asarray((vectors / np.sqrt(np.maximum(values, _ROUNDING))).T / size)
 
 
-def inverse_of(weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """
-    Return inverse, weakest direction and condition number of J^T J; inf for what it does not tell.
-
-    J is not squared: data may be more exact than a prior by many powers of ten.
-    """
+def inverse_of(weighted: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return inverse and condition number of J^T J; inf for what it does not tell."""
+    # J is not squared: data may be more exact than a prior by many powers of ten.
     scale = np.linalg.norm(weighted, axis=0)
     safe = np.where(scale == 0.0, 1.0, scale)
     count = weighted.shape[1]
     # At least as many rows as unknowns, so that there are as many singular values.
     padded = np.concatenate([weighted / safe, np.zeros((count, count))])
     _, values, directions = np.linalg.svd(np.linalg.qr(padded, mode='r'))
-    weakest = directions[-1]
-    weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
     none = values < _SINGULAR * math.sqrt(count)
     kept = directions[~none]
     inverse = (kept.T / values[~none] ** 2) @ kept / np.outer(safe, safe)
     lost = (np.abs(directions[none]) > 1e-3).any(axis=0)
     inverse[lost, lost] = np.inf
     condition = math.inf if none.any() else float((values[0] / values[-1]) ** 2)
-    return inverse, weakest, condition
+    return inverse, condition
 
 
 def weak_spread(information: np.ndarray, sizes: np.ndarray) -> tuple[float, np.ndarray]:

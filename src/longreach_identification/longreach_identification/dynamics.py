@@ -266,25 +266,21 @@ def _searched(
         # Such as a duration that is too short for the machine.
         text = f'a search over growing durations is not possible: {error}'
         return warned(first or plain(), text)
-    partly = (
-        f'only the first {grown.duration:.2g} s of {length:.3g} s after the event are explained,'
-        ' and compared'
-    )
     if interrupted and first:
         text = 'interrupted: a search over growing durations was under way'
         return warned(first._replace(status=INTERRUPTED), text)
-    if interrupted:
-        if not grown.values:
-            raise KeyboardInterrupt(
-                'interrupted before the first duration was explained: no result'
-            )
-        return warned(search([grown.duration], grown.values, interrupted=True), partly)
-    if grown.duration >= length:
-        other = search([settings.duration], grown.values)
-        return warned(other if first is None or other.aic < first.aic else first)
-    if slips and grown.duration >= _ENOUGH * length:
-        return warned(search([grown.duration], grown.values), partly)
-    return warned(first or plain())
+    if interrupted and not grown.values:
+        raise KeyboardInterrupt('interrupted before the first duration was explained: no result')
+    whole = grown.duration >= length
+    if not (whole or interrupted or (slips and grown.duration >= _ENOUGH * length)):
+        return warned(first or plain())
+    found = search([settings.duration if whole else grown.duration], grown.values, interrupted)
+    if first and not found.aic < first.aic:
+        found = first
+    if whole:
+        return warned(found)
+    text = f'only the first {grown.duration:.2g} s of {length:.3g} s after the event are explained'
+    return warned(found, f'{text}, and compared')
 
 
 def problem_of(

@@ -119,7 +119,7 @@ class Estimate(NamedTuple):
     covariance: np.ndarray  # (names, names); infinite variances for what the data cannot tell
     prior_share: np.ndarray  # (names,) part of the information from the prior; 1: all
     condition: float  # of the information matrix with ones on its diagonal
-    weakest: dict[str, float]  # combination that the data determine worst
+    weakest: dict[str, float]  # combination that is known worst, in typical sizes
     fit: dict[str, search.SignalFit]
     # By names of recording and signal, at all of its times, with its offset.
     predicted: dict[tuple[str, str], np.ndarray]
@@ -352,16 +352,12 @@ def _result(fit: search.Search, x: np.ndarray, status: str) -> Estimate:
     plain, share = np.full(count, np.nan), np.zeros(count)
     condition, weakest, spread, criterion, extra = math.nan, {}, 0.0, math.nan, 0
     if fit.derivatives is not None:
-        free, names = fit.free, [problem.names[j] for j in fit.free]
-        weighted = fit.weighted_derivatives(fit.derivatives)
-        inverse, weights, condition = covariance.inverse_of(weighted[:, free])
-        weakest = dict(zip(names, weights.tolist(), strict=True))
+        free, weighted = fit.free, fit.weighted_derivatives(fit.derivatives)
+        inverse, condition = covariance.inverse_of(weighted[:, free])
         spread, loose = covariance.weak_spread(
             weighted[:, free].T @ weighted[:, free], fit.sizes[free]
         )
-        if spread > _WEAKEST and not math.isinf(condition):
-            # Each is told apart from the others, and one of them poorly.
-            weakest = dict(zip(names, loose.tolist(), strict=True))
+        weakest = dict(zip((problem.names[j] for j in free), loose.tolist(), strict=True))
         noise, criterion, extra = covariance.noise_of(
             fit, residuals, weighted[: fit.rows, free], inverse
         )
