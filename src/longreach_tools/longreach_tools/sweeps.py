@@ -195,7 +195,9 @@ class Results:
 
         self._pa, self._parquet = pa, parquet
         self.folder, self._design, self._size = folder, design, len(swept)
-        self._sorted = np.sort(_as_bytes(design))
+        keys = _as_bytes(design)
+        self._order = np.argsort(keys)
+        self._sorted = keys[self._order]
         self._numbers = [*swept, *units]
         columns = [*self._numbers, _MESSAGE, _WARNINGS, *series]
         number, text = pa.float64(), pa.string()
@@ -220,7 +222,7 @@ class Results:
             try:
                 yield
             finally:
-                self._write()
+                self.write()
 
     def add(self, number: int, one: Measured) -> None:
         """Add a run of the design; it is on disk some seconds later, or at the end."""
@@ -229,25 +231,25 @@ class Results:
         now = time.monotonic()
         pause = max(_SECONDS, 0.01 * (now - self._begun))
         if len(self._rows) >= _ROWS or self._waiting > _NUMBERS or now > self._written + pause:
-            self._write()
+            self.write()
 
-    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, list[str], list[str]]]:
-        """Yield values (rows, parameters), numbers, messages, warnings of the design's runs."""
-        self._write()
+    def earlier(self) -> Iterator[tuple[int, Measured]]:
+        """Yield number and results of the design's runs that are there."""
         for file in self._files():
             found = self._parquet.read_table(file, columns=[*self._numbers, _MESSAGE, _WARNINGS])
             numbers = np.column_stack([found[name].to_numpy() for name in self._numbers])
             keys = _as_bytes(numbers[:, : self._size])
-            nearest = np.searchsorted(self._sorted, keys).clip(max=len(self._sorted) - 1)
-            own = self._sorted[nearest] == keys
-            texts = [found[name].filter(own).to_pylist() for name in (_MESSAGE, _WARNINGS)]
-            yield numbers[own, : self._size], numbers[own, self._size :], *texts
-
-    def left(self) -> np.ndarray:
-        """Return the numbers of the design's runs that are not there."""
-        found = [np.empty((0, self._size)), *(part[0] for part in self.parts())]
-        there = np.isin(_as_bytes(self._design), _as_bytes(np.concatenate(found)))
-        return np.flatnonzero(~there)
+            places = np.searchsorted(self._sorted, keys).clip(max=len(self._sorted) - 1)
+            rows, texts = (
+                numbers[:, self._size :].tolist(),
+                zip(found[_MESSAGE].to_pylist(), found[_WARNINGS].to_pylist(), strict=True),
+            )
+            own = (self._sorted[places] == keys).tolist()
+            for k, is_own, row, (message, warnings) in zip(
+                self._order[places].tolist(), own, rows, texts, strict=True
+            ):
+                if is_own:
+                    yield k, Measured(tuple(row), message, tuple(warnings.split(_BETWEEN)))
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob('part-*.parquet'))
@@ -269,7 +271,7 @@ class Results:
             ' scenario, options, files and code; give a new folder'
         )
 
-    def _write(self) -> None:
+    def write(self) -> None:
         """Write a file of what is waiting."""
         if not self._rows:
             return
@@ -337,7 +339,6 @@ def run_sweep(
     ends = itertools.product(*zip(low, high, strict=True))
     for row in dict.fromkeys([*itertools.islice(ends, _MOST_ENDS), tuple(high)]):
         job_of(dict(zip(swept, row, strict=True)))
-    found: dict[int, Measured] = {}
     # Without a folder a machine may be possible with swept values only.
     base = dict(zip(swept, low, strict=True)) if arguments.results is None else {}
 
@@ -347,19 +348,32 @@ def run_sweep(
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     key = key_of()
+    found: dict[int, Measured] = {}
+    said, done, failed = _Said(machine, swept), 0, 0
+    missing = np.ones(len(design), dtype=bool)
+
+    def note(k: int, one: Measured) -> None:
+        nonlocal done, failed
+        done, failed, missing[k] = done + 1, failed + bool(one.message), False
+        if is_large:
+            said.add(design[k], [one.message, *one.warnings])
+        else:
+            found[k] = one
+
     with contextlib.ExitStack() as stack:
         results = None
-        left = np.arange(len(design))
         if arguments.results is not None:
             results = Results(arguments.results, swept, design, units, series or {}, key_of)
             stack.enter_context(results.open())
-            left = results.left()
-            if len(left) < len(design):
+            for k, one in results.earlier():
+                note(k, one)
+            if done:
                 print(
-                    f'longreach {machine}: {len(design) - len(left)} of {len(design)} runs are in'
+                    f'longreach {machine}: {done} of {len(design)} runs are in'
                     f' {arguments.results}',
                     file=sys.stderr,
                 )
+        left = np.flatnonzero(missing)
 
         def lost(message: str) -> Measured:
             return Measured((math.nan,) * len(units), message, killed=True)
@@ -375,39 +389,26 @@ def run_sweep(
         # Closed at the end of the block: an interruption may come between two outcomes.
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(stream):
             for number, one in stream:
-                k = int(left[number])
                 if len(one.numbers) != len(units):
                     raise InputError(
                         f'measure returns {len(one.numbers)} values, allowed: one for each of the'
                         f' results {", ".join(units)}'
                     )
                 # The next sweep with this folder tries again what was killed.
-                if results is None or one.killed:
-                    found[k] = one
-                else:
-                    results.add(k, one)
-        if results is None and key_of() != key:
+                if results is not None and not one.killed:
+                    results.add(int(left[number]), one)
+                note(int(left[number]), one._replace(series=()))
+        if results is not None:
+            results.write()
+        elif key_of() != key:
             raise InputError(_CHANGED)
-        said = _Said(machine, swept)
-        if is_large and results is not None:
-            done, failed = _count(results, said)
-            done, failed = done + len(found), failed + len(found)
-            for k, one in found.items():
-                said.add(design[k], [one.message])
-            where = f'pandas.read_parquet({str(results.folder)!r})'
-            text = f'{done} runs, {failed} failed; their results: {where}'
-            print_result({'runs': done, 'failed': failed}, text, arguments.format)
-        else:
-            found |= _known(results, design)
-            done, failed = len(found), sum(bool(one.message) for one in found.values())
-            if found:
-                _hand_out(
-                    arguments,
-                    swept,
-                    units,
-                    [(design[k], one) for k, one in sorted(found.items())],
-                    said,
-                )
+    if is_large:
+        where = f'pandas.read_parquet({str(arguments.results)!r})'
+        text = f'{done} runs, {failed} failed; their results: {where}'
+        print_result({'runs': done, 'failed': failed}, text, arguments.format)
+    elif found:
+        done_runs = [(design[k], one) for k, one in sorted(found.items())]
+        _hand_out(arguments, swept, units, done_runs, said)
     said.print()
     if done < len(design):
         print(
@@ -463,30 +464,6 @@ class _Said:
                 ' has all of them',
                 file=sys.stderr,
             )
-
-
-def _known(results: Results | None, design: np.ndarray) -> dict[int, Measured]:
-    """Return the runs of a design that are on disk."""
-    found: dict[int, Measured] = {}
-    if results is not None:
-        numbers = {one.tobytes(): k for k, one in enumerate(_as_bytes(design))}
-        for values, rows, messages, warnings in results.parts():
-            keys = map(bytes, _as_bytes(values))
-            for key, row, *texts in zip(keys, rows.tolist(), messages, warnings, strict=True):
-                found[numbers[key]] = Measured(
-                    tuple(row), texts[0], tuple(texts[1].split(_BETWEEN))
-                )
-    return found
-
-
-def _count(results: Results, said: _Said) -> tuple[int, int]:
-    """Return how many runs of the design are on disk, and how many of them failed."""
-    done = failed = 0
-    for values, _, messages, warnings in results.parts():
-        done, failed = done + len(values), failed + sum(map(bool, messages))
-        for row, message, text in zip(values, messages, warnings, strict=True):
-            said.add(row, [message, *text.split(_BETWEEN)])
-    return done, failed
 
 
 def _hand_out(
