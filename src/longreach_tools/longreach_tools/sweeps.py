@@ -240,16 +240,17 @@ class Results:
             numbers = np.column_stack([found[name].to_numpy() for name in self._numbers])
             keys = _as_bytes(numbers[:, : self._size])
             places = np.searchsorted(self._sorted, keys).clip(max=len(self._sorted) - 1)
-            rows, texts = (
-                numbers[:, self._size :].tolist(),
-                zip(found[_MESSAGE].to_pylist(), found[_WARNINGS].to_pylist(), strict=True),
+            rows = zip(
+                (self._sorted[places] == keys).tolist(),
+                self._order[places].tolist(),
+                map(tuple, numbers[:, self._size :].tolist()),
+                found[_MESSAGE].to_pylist(),
+                found[_WARNINGS].to_pylist(),
+                strict=True,
             )
-            own = (self._sorted[places] == keys).tolist()
-            for k, is_own, row, (message, warnings) in zip(
-                self._order[places].tolist(), own, rows, texts, strict=True
-            ):
+            for is_own, k, results, message, warnings in rows:
                 if is_own:
-                    yield k, Measured(tuple(row), message, tuple(warnings.split(_BETWEEN)))
+                    yield k, Measured(results, message, tuple(warnings.split(_BETWEEN)))
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob('part-*.parquet'))
