@@ -52,9 +52,11 @@ def test_readme_names_the_columns_of_a_csv_file():
     assert set(columns_of(['NAME'])) <= table_of_columns
 
 
-def test_every_module_is_named():
-    modules = {path.stem for path in (PACKAGE / 'longreach_vision').rglob('*.py')} - {'__init__'}
-    missing = modules - set(re.findall(r'`(\w+)`', README))
+@pytest.mark.parametrize('name', ['longreach_vision', 'longreach_markers'])
+def test_every_module_is_named(name):
+    package = PACKAGE.with_name(name)
+    modules = {path.stem for path in (package / name).rglob('*.py')} - {'__init__'}
+    missing = modules - set(re.findall(r'`(\w+)`', (package / 'README.md').read_text()))
     assert not missing, f'README lacks {sorted(missing)}'
 
 
