@@ -11,14 +11,14 @@ from longreach_markers.camera.model import Camera as Camera
 from longreach_markers.camera.triangulation import Location as Location
 from longreach_markers.camera.triangulation import locate_in_plane as locate_in_plane
 from longreach_markers.camera.triangulation import triangulate as triangulate
-from longreach_markers.io.camera_images import CaptureOptions as CaptureOptions
+from longreach_markers.io.image_sources import CaptureOptions as CaptureOptions
 from longreach_markers.io.image_sources import Picture as Picture
 from longreach_markers.io.image_sources import open_source as open_source
 from longreach_markers.io.image_sources import pictures_of as pictures_of
 from longreach_markers.io.images import BitDepth as BitDepth
 from longreach_markers.io.images import gray_of as gray_of
 from longreach_markers.io.overlay import draw as draw
-from longreach_markers.io.source_base import ImageSource as ImageSource
+from longreach_markers.io.stored_images import ImageSource as ImageSource
 from longreach_markers.marker.detection import LOST as LOST
 from longreach_markers.marker.detection import TRACKED as TRACKED
 from longreach_markers.marker.detection import UNCERTAIN as UNCERTAIN

@@ -7,8 +7,7 @@ import pytest
 from test_image_sources import HEIGHT, WIDTH, image, middles
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.camera_images import CaptureOptions
-from longreach_markers.io.image_sources import open_source
+from longreach_markers.io.image_sources import CaptureOptions, open_source
 
 _CONTROLS = (
     cv2.CAP_PROP_AUTO_EXPOSURE,

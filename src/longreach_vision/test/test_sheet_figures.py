@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.commands.sheet_figures import PAGES, lay_out, sheet_file
+from longreach_vision.commands.setup_figures import PAGES, lay_out, sheet_file
 
 POINT = 25.4 / 72.0
 SVG = '{http://www.w3.org/2000/svg}'

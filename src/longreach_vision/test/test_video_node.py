@@ -14,7 +14,7 @@ from tracker_scene import words
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_camera, write_camera
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.source_base import Frame, ImageSource
+from longreach_markers.io.stored_images import Frame, ImageSource
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench

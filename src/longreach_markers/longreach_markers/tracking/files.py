@@ -10,7 +10,7 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.io.image_sources import open_source, pictures_of
-from longreach_markers.io.source_base import ImageSource
+from longreach_markers.io.stored_images import ImageSource
 from longreach_markers.rig import Rig, load_rig
 from longreach_markers.tracking.follower import Follower, follow
 from longreach_markers.tracking.frames import RigFrame

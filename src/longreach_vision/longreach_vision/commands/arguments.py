@@ -52,15 +52,6 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     )
 
 
-READING = ('rate', 'scale')
-"""Options for the reading of images."""
-
-OUTPUTS = ('out', 'csv', 'bag', 'overlay')
-"""Options for output files of tracks; those of PLOTS come after ``--format``."""
-
-PLOTS = ('plot', 'movement')
-"""Options for plots of tracks."""
-
 _OPTIONS: dict[str, dict[str, Any]] = {
     'namespace': {
         'default': 'vision',
@@ -102,9 +93,9 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add the options for output files and plots of tracks."""
-    add_options(parser, *OUTPUTS)
+    add_options(parser, 'out', 'csv', 'bag', 'overlay')
     add_format(parser)
-    add_options(parser, *PLOTS)
+    add_options(parser, 'plot', 'movement')
 
 
 def rig_of(arguments: argparse.Namespace) -> Rig:

@@ -35,9 +35,16 @@ from longreach_tools.output import (
     table,
     writing,
 )
-from longreach_vision.commands.arguments import READING, add_options, add_rig, warn
+from longreach_vision.commands.arguments import add_options, add_rig, warn
 from longreach_vision.commands.rig_files import on_old_side, write_localisation
-from longreach_vision.commands.sheet_figures import FORMATS, PAGES, lay_out, sheet_file
+from longreach_vision.commands.setup_figures import (
+    FORMATS,
+    PAGES,
+    draw_calibration,
+    draw_localisation,
+    lay_out,
+    sheet_file,
+)
 
 # Of a camera, in the order of the output.
 _INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
@@ -111,7 +118,7 @@ def configure_setup(commands: Any) -> None:
         help='with --refine: standard deviation of the distances of markers from the plane [m]'
         ' (default: 0.01)',
     )
-    add_options(pose, *READING)
+    add_options(pose, 'rate', 'scale')
     pose.add_argument(
         '--marker',
         metavar='NAME=RADIUS',
@@ -164,8 +171,6 @@ def _run_calibrate(arguments: argparse.Namespace) -> None:
         with writing(arguments.out) as path:
             write_camera(found.camera, path)
     if arguments.plot is not None:
-        from longreach_vision.commands.setup_figures import draw_calibration
-
         draw_calibration(arguments.plot, found)
     result = _calibration_result(found, empty)
     print_result(result, _calibration_text(found, result), arguments.format)
@@ -275,8 +280,6 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         except InputError as error:
             notes.append(f'written, but no rig that can be used: {error}')
     if arguments.plot is not None:
-        from longreach_vision.commands.setup_figures import draw_localisation
-
         draw_localisation(arguments.plot, found, cameras)
     # Notes are about the file: the poses may be trusted nevertheless.
     warnings = [*found.warnings, *notes]

@@ -1,13 +1,16 @@
-"""Figures of calibrations, and of cameras and reference points."""
+"""Figures of calibrations, of cameras and reference points, and markers to be printed."""
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
 from longreach_markers.setup.calibration import Calibration
 from longreach_markers.setup.localisation import Localisation
@@ -99,3 +102,153 @@ def _ellipse(axis: Any, place: tuple[float, float], covariance: np.ndarray, colo
     circle = np.sqrt(np.maximum(values, 0.0))[:, None] * np.array([np.cos(angle), np.sin(angle)])
     x, y = np.array(place)[:, None] + _ELLIPSES * vectors @ circle
     axis.plot(x, y, color=colour, linewidth=0.8)
+
+
+# --- markers to be printed ------------------------------------------------------------------
+
+PAGES = {
+    'A4': (210.0, 297.0),
+    'A3': (297.0, 420.0),
+    'A2': (420.0, 594.0),
+    'A1': (594.0, 841.0),
+    'A0': (841.0, 1189.0),
+}
+"""Width and height [mm], ISO 216."""
+FORMATS = ('pdf', 'svg')
+"""Extensions of the files."""
+
+_SMALLEST, _LARGEST = 0.005, 3.0  # diameter [m]; the largest PDF page has 5.08 m
+_INNER = (0.2, 0.85)  # ratios with two separate edges
+# Background around the marker, as a share of its diameter: 4.5 px for a radius of 15 px.
+_MARGIN = 0.15
+_BORDER = 5.0  # unprintable margin
+_POINTERS = 6.0  # length of the lines outside of the square
+_FOOT = 14.0  # height of scale and text
+_SCALE = 100.0
+_INCH = 25.4
+_LINE, _TEXT = 0.25, 2.4  # 80 characters are about as long as the scale
+
+
+class Sheet(NamedTuple):
+    """
+    A page with one marker on a square of its background, in mm from the upper left corner, y down.
+
+    ``radius`` of the outer edge, page ``size``, ``center``, ``half`` the side of the square;
+    ``inner``: inner over outer radius, 0 for a disc; ``bright``: bright on dark; ``page``: one of
+    PAGES, or 'fit'.
+    """
+
+    radius: float
+    inner: float
+    bright: bool
+    page: str
+    size: tuple[float, float]
+    center: tuple[float, float]
+    half: float
+
+    @property
+    def lines(self) -> list[tuple[float, float, float, float]]:
+        """Lines x1, y1, x2, y2 [mm]: pointers, cut marks, and the scale with its ends."""
+        x, y = self.center
+        near, far = self.half + 1.0, self.half + _POINTERS
+        lines = []
+        for sign in (-1.0, 1.0):
+            lines.append((x + sign * near, y, x + sign * far, y))
+            lines.append((x, y + sign * near, x, y + sign * far))
+            for other in (-1.0, 1.0):
+                edge = x + sign * self.half, y + other * self.half
+                lines.append((edge[0] + sign, edge[1], x + sign * far, edge[1]))
+                lines.append((edge[0], edge[1] + other, edge[0], y + other * far))
+        left, level = self.scale
+        lines.append((left, level, left + _SCALE, level))
+        lines += [(end, level - 1.5, end, level + 1.5) for end in (left, left + _SCALE)]
+        return lines
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Left end of the scale [mm]."""
+        x, y = self.center
+        return x - 0.5 * _SCALE, y + self.half + _POINTERS + 4.0
+
+    @property
+    def text(self) -> str:
+        """Text at the bottom."""
+        diameter = 2.0 * self.radius
+        kind = 'disc' if not self.inner else f'ring, inside {self.inner * diameter:.6g} mm'
+        way = 'bright on dark' if self.bright else 'dark on bright'
+        return f'{diameter:.6g} mm {kind}, {way}. Print at 100 %: the line is 100 mm long'
+
+
+def lay_out(
+    diameter: float, inner: float = 0.5, bright: bool = False, page: str | None = None
+) -> Sheet:
+    """
+    Lay out a sheet with one marker of a diameter [m]; ``inner`` over outer diameter, 0: a disc.
+
+    ``page``: one of PAGES or 'fit', a page of the marker's size; by default the smallest of PAGES
+    that fits, else 'fit'.
+    """
+    if not _SMALLEST <= diameter <= _LARGEST:
+        raise InputError(
+            f'diameter = {diameter:g} m, allowed: [{_SMALLEST:g}, {_LARGEST:g}] m; 0.3 m is good'
+            ' at 20 m'
+        )
+    if inner != 0.0 and not _INNER[0] <= inner <= _INNER[1]:
+        raise InputError(
+            f'inner = {inner:g}, allowed: 0 for a disc, [{_INNER[0]:g}, {_INNER[1]:g}] for a ring'
+        )
+    radius = 500.0 * diameter
+    half = radius * (1.0 + 2.0 * _MARGIN)
+    needed = 2.0 * (half + _POINTERS + _BORDER), 2.0 * (half + _POINTERS + _BORDER) + _FOOT
+    fitting = [
+        name
+        for name, (width, height) in PAGES.items()
+        if width >= needed[0] and height >= needed[1]
+    ]
+    if page is None:
+        page = fitting[0] if fitting else 'fit'
+    elif page != 'fit' and page not in fitting:
+        width, height = PAGES[page]
+        most = min(width, height - _FOOT) - 2.0 * (_POINTERS + _BORDER)
+        raise InputError(
+            f'page = {page}, allowed for a marker of {2.0 * radius:g} mm:'
+            f' {", ".join((*fitting, "fit"))}; {page} holds'
+            f' {math.floor(most / (1.0 + 2.0 * _MARGIN)):g} mm'
+        )
+    size = PAGES.get(page, (max(needed[0], _SCALE + 2.0 * _BORDER), needed[1]))
+    center = 0.5 * size[0], 0.5 * (size[1] - _FOOT)
+    return Sheet(radius, inner, bright, page, size, center, half)
+
+
+def sheet_file(sheet: Sheet, kind: str) -> bytes:
+    """Return a marker to be printed as a file of one of FORMATS; equal sheets give equal bytes."""
+    from matplotlib import rc_context
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle, Rectangle
+
+    width, height = sheet.size
+    figure = Figure(figsize=(width / _INCH, height / _INCH))
+    # A unit of the axes is a millimetre of the page.
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, width), ylim=(height, 0.0))
+    axes.set_axis_off()
+    x, y = sheet.center
+    marker, background = ('white', 'black') if sheet.bright else ('black', 'white')
+    square, side = (x - sheet.half, y - sheet.half), 2.0 * sheet.half
+    axes.add_patch(Rectangle(square, side, side, color=background, linewidth=0.0))
+    axes.add_patch(Circle((x, y), sheet.radius, color=marker, linewidth=0.0))
+    if sheet.inner:
+        hole = Circle((x, y), sheet.inner * sheet.radius, color=background, linewidth=0.0)
+        axes.add_patch(hole)
+    lines = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in sheet.lines]
+    point = 72.0 / _INCH
+    axes.add_collection(LineCollection(lines, colors='black', linewidths=_LINE * point))
+    left, level = sheet.scale
+    axes.text(left, level + 5.0, sheet.text, fontsize=_TEXT * point)
+    file = io.BytesIO()
+    # Text stays text, and no date or random name makes two files differ.
+    date = {'pdf': 'CreationDate', 'svg': 'Date'}[kind]
+    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'longreach'}):
+        figure.savefig(file, format=kind, metadata={date: None})
+    return file.getvalue()

@@ -15,7 +15,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column
 from longreach_markers.io.image_sources import Picture
-from longreach_markers.io.source_base import ImageSource
+from longreach_markers.io.stored_images import ImageSource
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks

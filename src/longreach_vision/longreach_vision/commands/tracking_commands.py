@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.io.image_sources import Picture, pictures_of
-from longreach_markers.io.source_base import ImageSource
+from longreach_markers.io.stored_images import ImageSource
 from longreach_markers.rig import Rig
 from longreach_markers.setup.known_distance import DistanceCheck, KnownDistance
 from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
@@ -39,8 +39,6 @@ from longreach_tools.arguments import positive
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, table, write_csv
 from longreach_vision.commands.arguments import (
-    PLOTS,
-    READING,
     add_options,
     add_outputs,
     add_rig,
@@ -97,7 +95,7 @@ def configure_tracking(commands: Any) -> None:
     add_rig(beside)
     add_options(beside, 'truth-topic')
     add_format(beside)
-    add_options(beside, 'csv', *PLOTS)
+    add_options(beside, 'csv', 'plot', 'movement')
     beside.set_defaults(run=_run_compare)
 
 
@@ -111,7 +109,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, 'namespace')
     add_rig(parser, required=True)
-    add_options(parser, *READING)
+    add_options(parser, 'rate', 'scale')
     parser.set_defaults(camera=None)
 
 

@@ -21,10 +21,9 @@ from rclpy.task import Future
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.files import read_calibration
 from longreach_markers.camera.model import Camera
-from longreach_markers.io.camera_images import CaptureOptions
-from longreach_markers.io.image_sources import is_live, open_source, pictures_of
+from longreach_markers.io.image_sources import CaptureOptions, is_live, open_source, pictures_of
 from longreach_markers.io.images import keep_freed_memory
-from longreach_markers.io.source_base import ImageSource
+from longreach_markers.io.stored_images import ImageSource
 from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
