@@ -132,9 +132,9 @@ def test_own_machine_has_at_most_200_lines() -> None:
 
 def test_own_node_can_be_interrupted_while_it_imports() -> None:
     # The handlers of signals are installed when its console script is called.
-    script = re.search(r"'plant = {NAME}\.(\w+):(\w+)'", (PENDULUM / 'setup.py').read_text())
+    script = re.search(r"'plant = ([\w.]+):(\w+)'", (PENDULUM / 'setup.py').read_text())
     assert script
-    program = f'from longreach_pendulum.{script[1]} import {script[2]}; import sys; '
+    program = f'from {script[1]} import {script[2]}; import sys; '
     program += 'sys.exit(" ".join({"rclpy", "numba"} & {*sys.modules}))'
     done = subprocess.run(
         [sys.executable, '-c', program], cwd=PENDULUM, capture_output=True, text=True

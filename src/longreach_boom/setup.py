@@ -25,8 +25,8 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'controller = longreach_boom.nodes:controller',
-            'plant = longreach_boom.nodes:plant',
+            'controller = longreach_node.entry:machine_node',
+            'plant = longreach_node.entry:machine_node',
         ],
         'longreach.machines': ['boom = longreach_boom.spec:BOOM'],
         'longreach.identification': ['boom = longreach_boom.identification:BOOM'],

@@ -19,7 +19,7 @@ setup(
     license='Apache-2.0',
     extras_require={'test': ['pytest']},
     entry_points={
-        'console_scripts': ['damping = longreach_control.nodes:damping'],
+        'console_scripts': ['damping = longreach_node.entry:machine_node'],
         'longreach.commands': ['benchmark = longreach_control.commands'],
     },
 )

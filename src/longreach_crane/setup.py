@@ -25,8 +25,8 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'controller = longreach_crane.nodes:controller',
-            'plant = longreach_crane.nodes:plant',
+            'controller = longreach_node.entry:machine_node',
+            'plant = longreach_node.entry:machine_node',
         ],
         'longreach.machines': ['crane = longreach_crane.spec:CRANE'],
         'longreach.identification': ['crane = longreach_crane.identification:CRANE'],

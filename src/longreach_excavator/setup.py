@@ -25,8 +25,8 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'operator = longreach_excavator.nodes:operator',
-            'plant = longreach_excavator.nodes:plant',
+            'operator = longreach_node.entry:machine_node',
+            'plant = longreach_node.entry:machine_node',
         ],
         'longreach.machines': ['excavator = longreach_excavator.spec:EXCAVATOR'],
         'longreach.identification': [

@@ -25,9 +25,9 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'controller = longreach_harvester.nodes:controller',
-            'operator = longreach_harvester.nodes:operator',
-            'plant = longreach_harvester.nodes:plant',
+            'controller = longreach_node.entry:machine_node',
+            'operator = longreach_node.entry:machine_node',
+            'plant = longreach_node.entry:machine_node',
         ],
         'longreach.machines': ['harvester = longreach_harvester.spec:HARVESTER'],
         'longreach.identification': ['harvester = longreach_harvester.identification:HARVESTER'],

@@ -20,8 +20,8 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'controller = longreach_links.nodes:controller',
-            'plant = longreach_links.nodes:plant',
+            'controller = longreach_node.entry:machine_node',
+            'plant = longreach_node.entry:machine_node',
         ],
         'longreach.machines': ['links = longreach_links.spec:LINKS'],
         'longreach.warm_up': ['links = longreach_symbolic.simulation:warm_up'],

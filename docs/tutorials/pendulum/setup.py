@@ -10,7 +10,7 @@ setup(
         ('share/' + NAME, ['package.xml', 'pendulum.launch.xml']),
     ],
     entry_points={
-        'console_scripts': [f'plant = {NAME}.nodes:plant'],
+        'console_scripts': ['plant = longreach_node.entry:machine_node'],
         'longreach.machines': [f'pendulum = {NAME}.spec:PENDULUM'],
     },
 )

@@ -3,6 +3,7 @@
 from longreach_node.clock import LivingClock as LivingClock
 from longreach_node.clock import steady_clock as steady_clock
 from longreach_node.cycle_node import CycleNode as CycleNode
+from longreach_node.entry import machine_node as machine_node
 from longreach_node.entry import node_entry as node_entry
 from longreach_node.frames import FrameParameters as FrameParameters
 from longreach_node.frames import Transforms as Transforms

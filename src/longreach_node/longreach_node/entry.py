@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -57,6 +58,16 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
         sys.exit(_run(factory))
 
     return run
+
+
+def machine_node() -> None:
+    """
+    Run the node after which the console script is called, the function of scripts of machines.
+
+    ``lib/PACKAGE/plant``, where ROS has executables, is a PlantNode of PACKAGE.plant_node.
+    """
+    *_, package, name = Path(sys.argv[0]).absolute().parts
+    node_entry(f'{package}.{name}_node:{name.title()}Node')()
 
 
 def spin_until(executor: Any, done: Any | None) -> None:

@@ -31,22 +31,23 @@ def test_the_second_start_compiles_nothing():
 
 # A node that is ended by Ctrl-C after some seconds.
 _RUN = """
-import importlib, os, signal, sys, threading
+import os, signal, sys, threading
+from longreach_node.entry import machine_node
 from numba.core import event
-module, name = sys.argv.pop().split(':')
-node = getattr(importlib.import_module(module), name)
+sys.argv[0] = sys.argv.pop()
 threading.Timer(float(sys.argv.pop()), os.kill, (os.getpid(), signal.SIGINT)).start()
 with event.install_recorder('numba:compile') as recorder:
     try:
-        node()
+        machine_node()
     except SystemExit as end:
         assert not end.code
 print(*{e.data['dispatcher'].py_func.__qualname__ for _, e in recorder.buffer})
 """
 _NODES: dict[str, list[str]] = {}
 for _one in entry_points(group='console_scripts'):
-    if _one.value.startswith('longreach_') and _one.name in ('plant', 'controller'):
-        _NODES.setdefault(_one.value.partition('.')[0], []).append(_one.value)
+    if _one.value.endswith(':machine_node') and _one.name in ('plant', 'controller'):
+        package = _one.dist.name.replace('-', '_')
+        _NODES.setdefault(package, []).append(f'{package}/{_one.name}')
 
 
 @pytest.mark.slow
