@@ -1,8 +1,8 @@
 """``render`` and ``simulate``: occluders, and what stays of a run that ends."""
 
 import pytest
-from small_commands import FRAMES, call, printed, refused, rendering, small_path, write_path
-from small_rig import small_rig, write_rig
+from small_commands import FRAMES, call, printed, rendering
+from small_rig import small_rig
 
 from longreach_dynamics.tables import read_table
 from longreach_vision.commands import vision_commands
@@ -77,26 +77,3 @@ def test_an_interrupted_run_leaves_nothing(monkeypatch, scene, tmp_path, kind):
     with pytest.raises(kind):
         call('simulate', *path, '--bag', tmp_path / 'bag', '--out', mine, '--csv', '/dev/null')
     assert sorted(path.name for path in tmp_path.rglob('*')) == ['mine']
-
-
-# --- places ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ('text', 'more'),
-    [
-        ('--plot and --movement are both', ('--plot', '{0}/a.png', '--movement', 'two={0}/a.png')),
-        ('--csv and --movement are both', ('--out', '{0}', '--movement', 'two={0}/tracks.csv')),
-        ('rig_left.yaml is one of the inputs', ('--csv', '{0}/rig_left.yaml')),
-        ('path.csv is one of the inputs', ('--csv', '{0}/path.csv')),
-        ('look.yaml is one of the inputs', ('--csv', '{0}/look.yaml')),
-    ],
-)
-def test_no_output_takes_the_place_of_another_or_of_an_input(tmp_path, text, more):
-    write_rig(small_rig(), tmp_path / 'rig.yaml')
-    write_path(small_path(), tmp_path / 'path.csv')
-    (tmp_path / 'look.yaml').write_text('clutter: 0\n')
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    words = ('simulate', tmp_path / 'path.csv', *rendering(tmp_path))
-    refused(text, *words, *(word.format(tmp_path) for word in more))
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -242,6 +242,10 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
         assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 50
 
 
+SIMULATE = ('simulate', '{path}', '--look', '{scene}/look.yaml')
+TWICE = 'two={new}/a/tracks.csv'
+
+
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
@@ -259,15 +263,22 @@ def test_videos_and_their_overlay(capsys, scene, tmp_path):
         ('allowed markers: one, two', ('{left}', '--movement', 'x=a.png')),
         ('cannot be written', ('{left}', '--csv', '{new}/file/any.csv')),
         ("extension 'txt'", ('{left}', '--out', '{new}/away', '--plot', '{new}/away/p.txt')),
+        ('--plot and --movement are', (*SIMULATE, '--plot', '{png}', '--movement', 'two={png}')),
+        ('--csv and --movement are both', (*SIMULATE, '--out', '{new}/a', '--movement', TWICE)),
+        ('rig_left.yaml is one of the inputs', (*SIMULATE, '--csv', '{scene}/rig_left.yaml')),
+        ('path.csv is one of the inputs', (*SIMULATE, '--csv', '{path}')),
+        ('look.yaml is one of the inputs', (*SIMULATE, '--csv', '{scene}/look.yaml')),
     ],
 )
-def test_what_track_refuses(scene, tmp_path, text, words):
+def test_what_track_and_simulate_refuse(scene, tmp_path, text, words):
     (tmp_path / 'file').touch()
     places = {'left': scene / 'seen/left', 'right': scene / 'seen/right', 'new': tmp_path}
     places |= {'first': min(places['left'].iterdir()), 'path': scene / 'path.csv'}
+    places |= {'scene': scene, 'png': tmp_path / 'a.png'}
     before = {file: file.read_bytes() for file in scene.rglob('*.*') if file.is_file()}
     given = [str(word).format(**places) for word in words]
-    refused(text, 'track', '--config', scene / 'rig.yaml', *given)
+    command = () if words[0] == 'simulate' else ('track',)
+    refused(text, *command, *given, '--rig', scene / 'rig.yaml')
     assert {file: file.read_bytes() for file in before} == before
     assert {file.name for file in tmp_path.iterdir()} == {'file'}
 
