@@ -1,6 +1,5 @@
 """Commands that talk to a boom that runs: what it does then, and what they refuse."""
 
-import argparse
 import re
 
 import numpy as np
@@ -15,12 +14,13 @@ from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.testing import bench
 from longreach_tools import options
+from longreach_tools.cli import _Parser
 from longreach_tools.machine_command import configure
 
 
 def parsed(*words):
     """Return the arguments of a command."""
-    parser = argparse.ArgumentParser(prog='boom')
+    parser = _Parser(prog='boom')
     configure(BOOM, parser)
     return parser.parse_args([str(word) for word in words])
 

@@ -538,10 +538,11 @@ def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
 def _add_services(spec: Spec, commands: Any) -> None:
     """Add the subcommands that call running nodes."""
 
-    def call_plant(arguments: argparse.Namespace) -> None:
-        from longreach_node.remote import call_plant as call
+    def call(name: str, arguments: argparse.Namespace) -> None:
+        from longreach_node.remote import call_plant
 
-        print(call(arguments.service, arguments.namespace, arguments.timeout, spec.launch))
+        service = name.replace('-', '_')
+        print(call_plant(service, arguments.namespace, arguments.timeout, spec.launch))
 
     services = {
         **spec.services,
@@ -551,15 +552,23 @@ def _add_services(spec: Spec, commands: Any) -> None:
         'reset': 'reset it to the initial state at time 0',
     }
     for name, text in services.items():
-        parser = commands.add_parser(name, help=text)
-        add_node_options(parser, spec.name)
-        parser.set_defaults(run=call_plant, service=name.replace('-', '_'))
+        _add_remote(spec, commands, name, functools.partial(call, name), text)
     if spec.loads:
         _add_attach(spec, commands)
     if spec.valves:
         _add_valves(spec, commands)
     if spec.moves:
         _add_move(spec, commands)
+
+
+def _add_remote(
+    spec: Spec, commands: Any, name: str, run: Callable[[argparse.Namespace], None], text: str
+) -> argparse.ArgumentParser:
+    """Add a subcommand that calls running nodes."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    add_node_options(parser, spec.name)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def _add_attach(spec: Spec, commands: Any) -> None:
@@ -575,15 +584,14 @@ def _add_attach(spec: Spec, commands: Any) -> None:
         }
         print(attach_load(fields, arguments.namespace, arguments.timeout, spec.launch))
 
-    parser = commands.add_parser('attach', help=f'attach {spec.loads} to a running {spec.name}')
+    text = f'attach {spec.loads} to a running {spec.name}'
+    parser = _add_remote(spec, commands, 'attach', run, text)
     parser.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
     if spec.load_places:
         parser.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
         parser.add_argument(
             '--position', type=not_negative, help='position along it [m] (default: its tip)'
         )
-    add_node_options(parser, spec.name)
-    parser.set_defaults(run=run)
 
 
 def _add_valves(spec: Spec, commands: Any) -> None:
@@ -604,9 +612,8 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         values = ', '.join(f'{value:g}' for value in arguments.values)
         print(f'valves at {values} for {arguments.duration:g} s over {where}, then closed')
 
-    parser = commands.add_parser(
-        'valves', help='command the valves, when no other node commands them'
-    )
+    text = 'command the valves, when no other node commands them'
+    parser = _add_remote(spec, commands, 'valves', run, text)
     parser.add_argument(
         'values',
         metavar='V1,V2,..',
@@ -619,47 +626,30 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         default=1.0,
         help='real time after which they are closed [s] (default: 1)',
     )
-    add_node_options(parser, spec.name)
-    parser.set_defaults(run=run)
 
 
 def _add_move(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``move``, which sends a trajectory."""
-    joints = spec.moves
-    parser = commands.add_parser(
-        'move', help=f'send a trajectory to the controller of a running {spec.name}'
-    )
+
+    def run(arguments: argparse.Namespace) -> None:
+        from longreach_node.remote import send_trajectory
+
+        topic = send_trajectory(
+            tuple(radians_of(arguments.angles, arguments.degrees, 'angles').tolist()),
+            arguments.time,
+            arguments.joints,
+            arguments.namespace,
+            arguments.timeout,
+            spec.launch,
+        )
+        print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')
+
+    text = f'send a trajectory to the controller of a running {spec.name}'
+    parser = _add_remote(spec, commands, 'move', run, text)
     parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
     add_degrees(parser)
-    parser.add_argument(
-        '--duration',
-        '--time',
-        dest='time',
-        type=positive,
-        required=True,
-        help='[s of simulation time]',
-    )
-    parser.add_argument(
-        '--joints',
-        metavar='NAME,NAME,..',
-        type=names,
-        default=(),
-        help=f'{joints} to move; the others hold their positions (default: all {joints})',
-    )
-    add_node_options(parser, spec.name)
-    parser.set_defaults(run=functools.partial(_move, spec))
-
-
-def _move(spec: Spec, arguments: argparse.Namespace) -> None:
-    """Run ``move``."""
-    from longreach_node.remote import send_trajectory
-
-    topic = send_trajectory(
-        tuple(radians_of(arguments.angles, arguments.degrees, 'angles').tolist()),
-        arguments.time,
-        arguments.joints,
-        arguments.namespace,
-        arguments.timeout,
-        spec.launch,
-    )
-    print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')
+    text = '[s of simulation time]'
+    add = parser.add_argument
+    add('--duration', '--time', dest='time', type=positive, required=True, help=text)
+    text = f'{spec.moves} to move; the others hold their positions (default: all {spec.moves})'
+    add('--joints', metavar='NAME,NAME,..', type=names, default=(), help=text)

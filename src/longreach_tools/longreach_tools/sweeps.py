@@ -29,8 +29,8 @@ from longreach_tools.output import (
     figure,
     locked_directory,
     print_result,
+    report_study,
     table,
-    write_csv,
     writing,
 )
 
@@ -477,10 +477,6 @@ def _hand_out(
     """Print and write the finished runs: values, results and messages."""
     columns = (*swept, *units)
     numbers = np.array([(*values, *one.numbers) for values, one in done])
-    if arguments.csv is not None:
-        write_csv(arguments.csv, columns, numbers)
-    if arguments.plot is not None:
-        _draw(arguments.plot, swept, units, numbers)
     rows, cells = [], []
     for row, (_, one) in zip(numbers.tolist(), done, strict=True):
         known = [number if math.isfinite(number) else None for number in row]
@@ -489,7 +485,8 @@ def _hand_out(
         cells.append((*shown, 'failed' if one.message else 'complete'))
     result = {'parameters': list(swept), 'units': dict(units), 'rows': rows}
     head = (*swept, *(f'{name} [{unit}]' for name, unit in units.items()), 'status')
-    print_result(result, table(head, cells), arguments.format)
+    draw = functools.partial(_draw, names=swept, units=units, rows=numbers)
+    report_study(arguments, result, table(head, cells), columns, numbers, draw)
     if not all(one.message for _, one in done):
         for name in _without_effect(swept, numbers):
             print(
