@@ -200,36 +200,29 @@ def test_marker_that_is_not_there_at_the_start_is_awaited():
 
 
 @pytest.mark.parametrize(
-    ('marker', 'shift', 'reason'),
+    ('marker', 'shift', 'hidden', 'reason'),
     [
-        ((RADIUS,), (60.0, 40.0), 'no ellipse'),
-        ((RADIUS, 0.5, True), (0.0, 0.0), 'dark on bright instead of'),
-        ((RADIUS, 0.8), (0.0, 0.0), r'inner edge at 0\.50 .* expected 0\.80'),
-        ((0.3,), (0.0, 0.0), r'radius of 10\.\d px, expected 2\d'),
-        ((1.2 * RADIUS,), (0.0, 0.0), r'radius of 10\.\d px, expected 12'),
+        ((RADIUS,), (60.0, 40.0), 0, 'no ellipse'),
+        ((RADIUS, 0.5, True), (0.0, 0.0), 0, 'dark on bright instead of'),
+        ((RADIUS, 0.8), (0.0, 0.0), 0, r'inner edge at 0\.50 .* expected 0\.80'),
+        ((0.3,), (0.0, 0.0), 0, r'radius of 10\.\d px, expected 2\d'),
+        ((1.2 * RADIUS,), (0.0, 0.0), 0, r'radius of 10\.\d px, expected 12'),
+        # Half of it is hidden.
+        ((RADIUS,), (0.0, 0.0), 30, 'not this kind of marker|of the rim fits'),
     ],
 )
-def test_wrong_initialisation_is_refused(marker, shift, reason):
+def test_wrong_initialisation_is_refused(marker, shift, hidden, reason):
     stage = Stage(row(1), clutter=0)
     image = stage.image()
+    column = int(stage.centers[0, 0]) + 1
+    image[:, column : column + hidden] = HIDDEN
     rig = Rig({'left': MOUNTED}, PLANE, (MarkerOnRig('a', *marker),))
     tracker = RigTracker(rig).trackers['left']
     seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, 10.0)
     assert seen.status != TRACKED
     assert re.search(reason, seen.reason)
+    assert not hidden or seen.rim_support < 0.6
     assert not tracker.tracks
-
-
-def test_marker_that_is_half_hidden_is_not_begun_with():
-    stage = Stage(row(1), [MarkerOnRig('a', RADIUS)], clutter=0)
-    stage.image()
-    column = int(stage.centers[0, 0]) + 1
-    seen = stage.tracker.initialize(
-        'a', stage.image(hide=(column, column + 30)), 0.0, stage.centers[0], 10.0
-    )
-    assert seen.status == UNCERTAIN
-    assert seen.rim_support < 0.6
-    assert not stage.tracker.tracks
 
 
 def test_initialising_at_another_marker_takes_its_place():
@@ -273,20 +266,19 @@ def swinging(places, amplitude, frequency):
     return lambda time: places + way * (amplitude * math.sin(2.0 * math.pi * frequency * time))
 
 
-@pytest.mark.parametrize('dropped', [2, 3, 5])
-def test_dropped_frames(dropped):
-    stage = Stage(row(3))
+@pytest.mark.parametrize(
+    ('count', 'frames', 'amplitude', 'frequency', 'rate'),
+    [
+        *((3, [k for k in range(1, 60) if k % lost], 0.3, 0.5, RATE) for lost in (2, 3, 5)),
+        # A slow stream is followed as far as windows reach.
+        (1, range(1, 20), 0.2, 0.1, 1.0 / 0.7),
+    ],
+)
+def test_dropped_frames_and_slow_streams(count, frames, amplitude, frequency, rate):
+    stage = Stage(row(count))
     stage.start()
-    frames = [k for k in range(1, 60) if k % dropped]
-    found = stage.run(frames, swinging(stage.places, 0.3, 0.5))
-    assert found == [[TRACKED] * 3] * len(frames)
-
-
-def test_slow_stream_is_followed_as_far_as_windows_reach():
-    stage = Stage(row(1))
-    stage.start()
-    found = stage.run(range(1, 20), swinging(stage.places, 0.2, 0.1), rate=1.0 / 0.7)
-    assert found == [[TRACKED]] * 19
+    found = stage.run(frames, swinging(stage.places, amplitude, frequency), rate=rate)
+    assert found == [[TRACKED] * count] * len(frames)
 
 
 @pytest.mark.parametrize('frames', [1, 4, 12, 40])
