@@ -30,6 +30,6 @@ setup(
         ],
         'longreach.machines': ['crane = longreach_crane.spec:CRANE'],
         'longreach.identification': ['crane = longreach_crane.identification:CRANE'],
-        'longreach.warm_up': ['crane = longreach_crane.simulation:warm_up'],
+        'longreach.warm_up': ['crane = longreach_crane.spec:CRANE.warm_up'],
     },
 )

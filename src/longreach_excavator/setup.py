@@ -34,7 +34,7 @@ setup(
             'excavator_surface = longreach_excavator.identification:EXCAVATOR_SURFACE',
         ],
         'longreach.warm_up': [
-            'excavator = longreach_excavator.simulation:warm_up',
+            'excavator = longreach_excavator.spec:EXCAVATOR.warm_up',
             'excavator_inverse = longreach_excavator.inverse:warm_up',
         ],
     },

@@ -24,6 +24,6 @@ setup(
             'plant = longreach_node.entry:machine_node',
         ],
         'longreach.machines': ['links = longreach_links.spec:LINKS'],
-        'longreach.warm_up': ['links = longreach_symbolic.simulation:warm_up'],
+        'longreach.warm_up': ['links = longreach_links.spec:LINKS.warm_up'],
     },
 )

@@ -27,7 +27,7 @@ from longreach_crane.model import (
     load_position,
     right_hand_side,
 )
-from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
+from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.scenario import Scenario
 from longreach_dynamics.stepping import IntegrationError
 from longreach_machine.linear import Signal, SmoothModel
@@ -251,9 +251,3 @@ def smooth_model(x: np.ndarray, inputs: Inputs, constants: Constants) -> SmoothM
         observe,
         ('the brake holds the car',) if inputs.car == HELD else (),
     )
-
-
-def warm_up() -> None:
-    """Compile the kernels, or load them from the cache."""
-    crane = Crane(load_machinery().crane)
-    crane.advance(crane.initial_state(), Command(1.0, False), 0.0, 0.01)

@@ -6,7 +6,8 @@ import pytest
 from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import FREE, HELD, advance_motion
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
-from longreach_crane.simulation import simulate, warm_up
+from longreach_crane.simulation import simulate
+from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
 
@@ -48,7 +49,7 @@ def test_rigid_brake_holds_and_lets_go(crane):
 
 
 def test_a_new_number_compiles_nothing(crane, machinery, task_c):
-    warm_up()
+    CRANE.warm_up()
     before = list(advance_motion.signatures)
     short = task_c.replace(duration=0.05, initial_state=InitialState(angle=0.2))
     for length in (1, 3.3, 12):

@@ -11,15 +11,15 @@ from longreach_excavator.columns import CARRIED, COLUMNS, OBSERVED, REACTIONS
 from longreach_excavator.constants import Constants
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.machine import CLOSED, SAMPLE_TIME, STEP, Excavator
+from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.motion import HEAD, RATE, SIZE, SOIL, SPOOL, WORK
 from longreach_excavator.observation import NOTHING, energy, observe
-from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters, load_excavator
-from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
+from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
 from longreach_excavator.terrain import FIRM, places
 from longreach_machine.hydraulic_columns import port_columns, port_series
-from longreach_machine.machine import BY_SCENARIO, late_events, sample_counts
+from longreach_machine.machine import late_events, sample_counts
 from longreach_machine.runs import Columns, Run, record
 
 # Pressures of both sides; tolerance of the ends of a stroke for rounding [m].
@@ -285,12 +285,3 @@ def simulate(
     return ExcavatorRun(
         machine.parameters, columns, table, machine, rows, message=message, late=late
     )
-
-
-def warm_up() -> None:
-    """Compile the kernels, or load them from the cache."""
-    parameters, scenario = load_excavator(), dig_scenario()
-    for tolerance in (0.0, 1e-6):
-        excavator = Excavator(parameters, scenario, tolerance=tolerance)
-        state = excavator.advance(excavator.initial_state(), BY_SCENARIO, 0.0, STEP)
-    excavator.joint_sample(state, CLOSED)

@@ -15,7 +15,7 @@ from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator, ExcavatorCommand
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import ExcavatorRun, simulate
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant
@@ -133,6 +133,11 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
                 ' forces and parameters of impossible size'
             )
         return run
+
+    def warm_up(self) -> None:
+        """Compile the kernels, those of steps of order 8 as well."""
+        super().warm_up()
+        simulate(self.load(None, None), dig_scenario(duration=0.01), tolerance=1e-6)
 
     def smooth(
         self,

@@ -16,10 +16,8 @@ from longreach_machine.machine import (
     sample_counts,
 )
 from longreach_machine.runs import Column, Columns, Derived, Run, Source, each
-from longreach_symbolic.arm import designed_arm
-from longreach_symbolic.links import Links, chord_ends, load_links
+from longreach_symbolic.links import Links, chord_ends
 from longreach_symbolic.machine import FlexibleLinks, joint_names
-from longreach_symbolic.scenario import resting_scenario
 
 
 def columns_of(links: Links) -> Columns:
@@ -116,10 +114,3 @@ def simulate(machine: FlexibleLinks) -> LinksRun:
     found = np.column_stack((times, table, ends, aims, away))
     late = late_events(scenario, paths=('trajectory',))
     return LinksRun(machine.links, columns, found, message=message, late=late)
-
-
-def warm_up() -> None:
-    """Compile what two links with the functions of the installed file need."""
-    links = load_links()
-    machine = FlexibleLinks(links, designed_arm(links), resting_scenario(links))
-    machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
