@@ -1,12 +1,4 @@
-"""
-A slow and accurate reference simulation of the boom, to verify the fast one.
-
-It shares only the right-hand side with :mod:`longreach_boom.motion`, whose equations are tested
-separately. SciPy integrates with variable steps to a tolerance; every change of mode is a located
-event, at which the integration is restarted: the velocity of a piston reaches zero, a piston
-reaches an end of its stroke, or the force on a held piston exceeds the force that holds it,
-Henikl 2015, (26), (27).
-"""
+"""A slow simulation with located events, Henikl 2015, (26), (27); it shares ``evaluate`` alone."""
 
 import functools
 
@@ -139,13 +131,8 @@ class Phase:
         return solution, changes
 
 
-def reference_run(boom, times, relative=1e-10, absolute=1e-12, method='DOP853'):
-    """
-    Return states (rows, 2 n + 3 N) and modes (rows, N) of a boom in its scenario.
-
-    At times (rows,) [s], increasing from 0 on; where a load or a command changes, the state is the
-    one before. Tolerances of the local error are in the units of the state.
-    """
+def reference_run(boom, times, relative=1e-10, absolute=1e-12):
+    """Return states (rows, 2 n + 3 N) and modes (rows, N) at times, before what changes then."""
     times = np.asarray(times, dtype=float)
     state = boom.initial_state()
     y, modes, loads = state.y, state.modes, state.loads
@@ -157,7 +144,7 @@ def reference_run(boom, times, relative=1e-10, absolute=1e-12, method='DOP853'):
     steps = {0, *commands, *(round(time / boom.step) for time, _ in changes)}
     edges = [k for k in sorted(steps) if step_time(k, boom.step) < times[-1]]
     ends = [*(step_time(k, boom.step) for k in edges[1:]), float(times[-1])]
-    options, count = {'method': method, 'rtol': relative, 'atol': absolute}, 0
+    options, count = {'method': 'DOP853', 'rtol': relative, 'atol': absolute}, 0
     for edge, end in zip(edges, ends, strict=True):
         time = step_time(edge, boom.step)
         for at, load in changes:

@@ -37,12 +37,7 @@ def paper_boom():
 
 @pytest.fixture(scope='session')
 def resized(boom):
-    """
-    Return a function that makes a boom of any number of the installed one's beams, or ``of``'s.
-
-    More than four are shortened, so that the reach stays. Further arguments replace entries of
-    ``ritz``. Poses: sprawled, site.
-    """
+    """Return what makes a boom of any number of beams, of the reach of ``of``, with other ritz."""
 
     def make(count, of=boom, **ritz):
         last = of.size - 1
@@ -109,12 +104,7 @@ def random_linkage(random):
 
 @pytest.fixture(scope='session')
 def random_boom(boom):
-    """
-    Return a function that makes a boom of random but valid parameters.
-
-    Beams so soft that no term of the equations hides the others. Further arguments replace entries
-    of ``ritz``.
-    """
+    """Return what makes a valid boom at random, so soft that no term hides, with other ritz."""
 
     def make(random, count, **ritz):
         beams, cylinders = [], []

@@ -1,8 +1,4 @@
-"""
-The controller as a node: fed sample by sample, and in a closed loop with the plant.
-
-What it must answer is said by the library: BoomFollower cycle by cycle, and simulate().
-"""
+"""The controller as a node: it must answer what BoomFollower does, cycle by cycle."""
 
 import math
 

@@ -1,9 +1,4 @@
-"""
-The equations of motion against a second derivation and textbooks.
-
-The second derivation is Lagrange's: CasADi differentiates T and V, which are sums over mass
-particles, whose places follow from rotation matrices as Henikl 2015, (1) to (7), print them.
-"""
+"""The equations of motion against textbooks and Lagrange, of particles at Henikl's (1) to (7)."""
 
 import functools
 import math

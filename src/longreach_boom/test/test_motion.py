@@ -33,11 +33,7 @@ TIP = HangingLoad(90.0)
 
 @pytest.fixture(scope='session')
 def boom(paper_boom):
-    """
-    The boom whose chambers directional valves alone close, as the balances here assume.
-
-    What other valves let through: test_actuators.py of longreach_dynamics, test_pressures.py.
-    """
+    """The boom whose chambers directional valves alone close, as the balances here assume."""
     return paper_boom
 
 
@@ -134,11 +130,7 @@ def energy(boom, p, loads, states):
 
 
 def power(p, states, modes, through=None):
-    """
-    Return what flows in through the valves less what damping and friction take (rows,) [W].
-
-    ``through``: flows into head sides and out of rod sides; None: of directional valves alone.
-    """
+    """Return what flows ``through`` give, or directional valves, less damping and friction [W]."""
     a = p.actuators
     N, F = p.length.size, p.functions
     n = N * (1 + F)

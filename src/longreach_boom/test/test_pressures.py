@@ -1,10 +1,4 @@
-"""
-Pressures of the installed boom: within its limits, while it follows as well as the paper's valves.
-
-Limits, from docs/boom.md: every chamber from 5 to 300 bar, in the scenario files, after a full
-step of each spool, open for 2 s and closed at once, and with all joints at full spool, reversed.
-Any operation: test_random_operation.py.
-"""
+"""Pressures of the installed boom within the limits of docs/boom.md; any operation: see there."""
 
 from pathlib import Path
 

@@ -1,9 +1,4 @@
-"""
-The digital controller cycle by cycle.
-
-Most tests use matrices of zeros with V = 1: then the desired force is the set point, and the brake
-rule, saturation and delay can be driven directly.
-"""
+"""The digital controller by cycles; with zeros as matrices and V = 1 it puts out the set point."""
 
 import dataclasses
 import math

@@ -1,9 +1,4 @@
-"""
-The controller as a node, fed sample by sample.
-
-What it must answer is said by the library's Controller, driven here cycle by cycle with what the
-node was told: a sample, or nothing.
-"""
+"""The controller as a node, fed sample by sample: it must answer what the library does."""
 
 import math
 from types import SimpleNamespace

@@ -1,9 +1,4 @@
-"""
-The printed matrices, and the design of new ones, against other ways to compute the same.
-
-Gains are checked by way of Hamiltonian eigenvectors and characteristic polynomials, which the
-library does not use; stability by the exactly sampled closed loop of plant and controller.
-"""
+"""Printed matrices and the design of new ones, against other ways to compute the same."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,4 @@
-"""
-The equations of motion against a second derivation, the paper's print, and conservation laws.
-
-The second derivation is Lagrange's: CasADi differentiates the energies and a dissipation function.
-"""
+"""The equations against Lagrange by CasADi, the paper's print, and conservation laws."""
 
 import math
 
@@ -92,11 +88,7 @@ def energy(state, constants):
 
 
 def momentum(state, constants):
-    """
-    Return P = (m_c + m_l) x_c' + m_l r cos(alpha) alpha' plus d_c x_c + d_l x_l [N s].
-
-    In both models its time derivative is exactly f_c + f_d while the brake is open.
-    """
+    """Return the momentum plus d_c x_c + d_l x_l [N s], whose rate is f_c + f_d, brake open."""
     p = constants
     cosine = 1.0 if p.linear else math.cos(state[ANGLE])
     linear_momentum = (p.m_c + p.m_l) * state[CAR_VELOCITY]

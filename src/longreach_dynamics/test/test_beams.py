@@ -1,9 +1,4 @@
-"""
-Bending lines and Ritz functions against textbook formulas and against independent solutions.
-
-The independent solutions: the boundary-value problem Henikl 2015, (9) to (13), as it is printed,
-by collocation with the reactions unknown.
-"""
+"""Lines and Ritz functions against textbooks and the boundary-value problem of Henikl 2015."""
 
 import dataclasses
 import math
@@ -72,12 +67,7 @@ def kinked(support=0.0):
 
 
 def boundary_value_solution(beam, load, x):
-    """
-    Return w(x) of (9) to (13), scaled to w(L) = 1, shape (len(x),).
-
-    Two parts, left and right of the support or of the middle, each with w, w', EI w'' and its
-    derivative; the scale of the load is a ninth unknown. The reaction of the support follows.
-    """
+    """Return w(x) of (9) to (13) by collocation, left and right of the support, with w(L) = 1."""
     split = beam.support or 0.5 * beam.length
     widths = np.array([split, beam.length - split])
 

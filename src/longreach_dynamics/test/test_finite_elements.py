@@ -1,10 +1,4 @@
-"""
-Chains of beams against textbook frequencies and against derivations that share nothing with them.
-
-The other derivations: the general solution of the beam equation, a power series for beams under
-their own weight, frame elements in Cartesian coordinates, polynomials with a potential that is
-differentiated numerically, and the elastica.
-"""
+"""Chains of beams against textbook frequencies and derivations that share nothing with them."""
 
 import itertools
 import math
@@ -255,11 +249,7 @@ def test_quadrature_is_exact_for_polynomial_sections():
 
 
 def heavy_frequencies(load, count, hinged):
-    """
-    Return frequencies of a vertical beam with L = sigma = EI = 1 and the weight ``load``.
-
-    Power series from the free end for w'''' - load (y w')' = omega^2 w; positive: hanging.
-    """
+    """Return those of a vertical beam, L = sigma = EI = 1, by power series; load > 0: hanging."""
     terms = 120
 
     def condition(omega_squared):

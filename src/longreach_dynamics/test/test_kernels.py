@@ -1,6 +1,4 @@
-"""
-The cache of compiled functions, each step in a process of its own as between two runs.
-"""
+"""The cache of compiled functions, each step in a process of its own as between two runs."""
 
 import importlib
 import itertools

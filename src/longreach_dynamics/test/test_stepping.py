@@ -1,9 +1,4 @@
-"""
-The integrators against analytic solutions, stability functions and SciPy.
-
-One compiled right-hand side holds all problems, selected by its inputs, so that each integrator is
-compiled once. It also counts its calls and remembers where it was called.
-"""
+"""The integrators against analytic solutions, stability functions and SciPy."""
 
 import math
 from collections.abc import Callable

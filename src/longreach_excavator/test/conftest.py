@@ -63,12 +63,7 @@ def varied(part, **changes):
 
 @pytest.fixture(scope='session')
 def random_excavator(excavator):
-    """
-    Return a function that makes an excavator like the installed one, all of it different.
-
-    Lengths by up to 15 %, angles by up to 5 deg, masses, bores and valves by up to 30 %; strokes
-    fit the linkage. Poses: random, with all cylinders within their strokes.
-    """
+    """Return what makes an excavator like the installed one, all of it different."""
 
     def make(random):
         def length(value):

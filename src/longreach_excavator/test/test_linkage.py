@@ -74,12 +74,7 @@ def corner(one, two, opposite):
 
 
 def thesis(excavator, q):
-    """
-    Return (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong.
-
-    Lengths [m] and directions [rad]: phi_2 of J -> K and so on in the arm's frame, phi_5 and phi_6
-    of I -> F and B -> E in the boom's.
-    """
+    """Return (A.1) to (A.8), corrected as docs/excavator.md says: lengths [m], angles [rad]."""
     x, (t2, t3, t4) = excavator, q.T
     arm, bucket = x.arm, x.bucket
     l2, l3, lab, lai = x.boom.length, arm.length, x.boom.lab, x.boom.lai

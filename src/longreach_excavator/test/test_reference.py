@@ -1,10 +1,4 @@
-"""
-The excavator against a second derivation: Lagrange's equations by automatic differentiation.
-
-Energies of three bodies and virtual work of lengths of cylinders, which come from the law of
-cosines; oil as an amount that is conserved, in place of pressures; no code is shared but the wedge
-factors of the soil, which test_soil.py holds. Solved by SciPy with adaptive steps.
-"""
+"""The excavator against Lagrange by CasADi, cylinders by the law of cosines, oil as amounts."""
 
 import math
 

@@ -1,9 +1,4 @@
-"""
-Sticks and joint velocities as spool positions.
-
-What a velocity needs is said by the plant itself: by its stationary flows, solved by bisection,
-and by the library's simulation with the station in the loop.
-"""
+"""Sticks and velocities as spools, against flows of the plant by bisection and in the loop."""
 
 import math
 

@@ -1,10 +1,4 @@
-"""
-A second derivation of the harvester: Lagrange's equations by automatic differentiation, Radau.
-
-Written for the tests alone: kinetic and potential energy of bodies whose places and orientations
-are rotation matrices, all derivatives by CasADi; the oil in numpy's terms; the integration is
-piecewise between the instants at which a spool has a knot or crosses its dead band.
-"""
+"""A second derivation of the harvester: Lagrange by CasADi, oil in NumPy, Radau by pieces."""
 
 import itertools
 
