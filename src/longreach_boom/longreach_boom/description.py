@@ -48,12 +48,9 @@ _HOSE = (0.14, 0.14, 2.5)
 
 
 def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
-    """
-    Return the distance of a beam's surface from its neutral line at positions x (...) [m].
-
-    The boom file has it at the strain gauge only, its gain; elsewhere it is scaled by the cube
-    root of the second moment of area, as for sections of constant width.
-    """
+    """Return the distance of a beam's surface from its neutral line at positions x (...) [m]."""
+    # The boom file has it at the strain gauge only, its gain; elsewhere it is scaled by the cube
+    # root of the second moment of area, as for sections of constant width.
     gauge = beam.strain_gauge
     here = beam.second_moment.at(np.asarray(x, dtype=float), beam.length)
     there = beam.second_moment.at(np.asarray(gauge.position), beam.length)

@@ -56,12 +56,9 @@ def beam_frames(
     bending: Sequence[tuple[Any, Any, Any, Any]],
     root: Frame = _FIXED,
 ) -> list[Frame]:
-    """
-    Return the frames of K beams, followed by the frame of the tip; Henikl 2015, (1) to (5).
-
-    Of each beam: length [m], angle of its joint [rad] and rate [rad/s], and of its tip deflection
-    [m], its rate, slope [rad] and its rate. ``root`` carries the first beam.
-    """
+    """Return the frames of K beams, followed by the frame of the tip; Henikl 2015, (1) to (5)."""
+    # Of each beam: length [m], angle of its joint [rad] and rate [rad/s], and of its tip
+    # deflection [m], its rate, slope [rad] and its rate. ``root`` carries the first beam.
     frames = []
     z, z_rate, d, d_rate = root
     for length, angle, rate, bent in zip(lengths, angles, rates, bending, strict=True):

@@ -97,12 +97,9 @@ def _gear(boom: BoomParameters, values: np.ndarray) -> np.ndarray:
 
 
 def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np.ndarray:
-    """
-    Return x (axis 0) or z (1) of the tip of a beam, from 1 on [m]; Henikl 2015, (1) to (5).
-
-    ``values`` (rows, 3 N) are joint angles [rad], deflections [m] and slopes of the beams' tips;
-    with a truck on springs, followed by its heave [m] and pitch [rad].
-    """
+    """Return x (axis 0) or z (1) of the tip of a beam, from 1 on [m]; Henikl 2015, (1) to (5)."""
+    # ``values`` (rows, 3 N) are joint angles [rad], deflections [m] and slopes of the beams' tips;
+    # with a truck on springs, followed by its heave [m] and pitch [rad].
     angles, deflections, slopes = np.split(values.T[: 3 * boom.size], 3)
     still = np.zeros(len(values))
     tip = beam_frames(

@@ -90,12 +90,9 @@ class Controller:
         return cls(machinery.crane, machinery.controller, matrices, diagnosis)
 
     def initial_state(self, car_position: float = 0.0) -> ControllerState:
-        """
-        Return the state before the first cycle: an observer at rest.
-
-        C13R starts from zeros. A controller that takes over a crane during a run starts from the
-        measured position [m]; otherwise the initial observer error would cause a large force.
-        """
+        """Return the state before the first cycle: an observer at rest."""
+        # C13R starts from zeros. A controller that takes over a crane during a run starts from the
+        # measured position [m]; otherwise the initial observer error would cause a large force.
         return ControllerState(np.array([0.0, car_position, 0.0, 0.0, 0.0]))
 
     def steady_time(self, state: ControllerState) -> float:

@@ -266,12 +266,9 @@ class _Digs:
             self.errors(float(value))
 
     def explore(self) -> None:
-        """
-        Try cohesions between neighbours while one of them could be better than the best.
-
-        A curve between two neighbours can meet the data only if the sum of their distances from
-        the data, in units of the noise, does not exceed their distance from each other.
-        """
+        """Try cohesions between neighbours while one of them could be better than the best."""
+        # A curve between two neighbours can meet the data only if the sum of their distances from
+        # the data, in units of the noise, does not exceed their distance from each other.
         while len(known := self.tried()) < _MOST:
             errors = np.array([self.errors(value) / self.sigma for value in known])
             squares = np.sum(errors**2, axis=(1, 2))

@@ -61,12 +61,9 @@ def reactions_to_message(observed: Mapping[str, float], header: Header) -> PinFo
 
 
 def soil_force_to_message(observed: Mapping[str, float], header: Header) -> WrenchStamped:
-    """
-    Return the soil's force on the tooth [N], in the axes of excavator_base.
-
-    The torque of a wrench is about the origin of its frame [N m]: that of the force at the tooth,
-    plus the moment about the tooth where the ground presses on the bucket's back.
-    """
+    """Return the soil's force on the tooth [N], in the axes of excavator_base."""
+    # The torque of a wrench is about the origin of its frame [N m]: that of the force at the
+    # tooth, plus the moment about the tooth where the ground presses on the bucket's back.
     fx, fz = observed['soil_x'], observed['soil_z']
     message = WrenchStamped(header=header)
     message.wrench.force = Vector3(x=fx, z=fz)

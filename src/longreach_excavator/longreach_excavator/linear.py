@@ -20,13 +20,10 @@ _PROBE = 1e5
 def smooth_model(
     machine: Excavator, state: ExcavatorState, time: float, free: bool
 ) -> SmoothModel:
-    """
-    Return the equations of an excavator near a state.
-
-    Inputs are the spools, torques on the links about their joints [N m], and a force on the tooth,
-    x forwards and z upwards [N]. The ground does not change. ``free``: closed valves are at the
-    edge of their dead band, from where their spools are counted.
-    """
+    """Return the equations of an excavator near a state."""
+    # Inputs are the spools, torques on the links about their joints [N m], and a force on the
+    # tooth, x forwards and z upwards [N]. The ground does not change. ``free``: closed valves are
+    # at the edge of their dead band, from where their spools are counted.
     p, y0 = machine.constants, state.y.copy()
     command = machine.scenario_command(time, state.swept)
     notes = []

@@ -255,12 +255,9 @@ class ExcavatorParameters(JointedMachine, Parameters):
         return np.array(ends)
 
     def lugs(self) -> np.ndarray:
-        """
-        Return where lugs of links meet, (3, 3): lower and upper angle [rad], lever [m].
-
-        They lie beyond the stroke by a tenth of the way to the dead point of the linkage, so that
-        no load moves a joint past it. Their lever is the cylinder's largest.
-        """
+        """Return where lugs of links meet, (3, 3): lower and upper angle [rad], lever [m]."""
+        # They lie beyond the stroke by a tenth of the way to the dead point of the linkage, so
+        # that no load moves a joint past it. Their lever is the cylinder's largest.
         limits, dead = self.joint_limits(), np.array(self.linkage().ranges())
         poses = np.linspace(limits[:, 0], limits[:, 1], _PLACES)
         levers = np.abs(self.linkage().levers(poses)).max(axis=0)

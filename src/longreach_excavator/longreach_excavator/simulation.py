@@ -132,12 +132,9 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return np.asarray((lengths < low) | (lengths > high))
 
     def energy_error(self) -> float:
-        """
-        Return the largest error of the energy balance over the largest energy exchanged.
-
-        Work of the cylinders = change of kinetic, potential and spring energy + work on the soil +
-        losses; at least 1 J, as at rest all changes are rounding.
-        """
+        """Return the largest error of the energy balance over the largest energy exchanged."""
+        # Work of the cylinders = change of kinetic, potential and spring energy + work on the soil
+        # + losses; at least 1 J, as at rest all changes are rounding.
         parts = [self.column(f'energy_{kind}') for kind in ('kinetic', 'potential', 'spring')]
         held = np.sum(parts, axis=0)
         spent = self.column('work_soil') + self.column('work_lost')
@@ -156,12 +153,9 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         }
 
     def soil(self) -> dict[str, Any]:
-        """
-        Return what was cut, dumped, and is in the bucket at the end, of a run on terrain.
-
-        Volumes are those of undisturbed soil: cut is what is no longer firm, dumped what lies
-        loose on the ground, at the x of its centroid; None for no volume.
-        """
+        """Return what was cut, dumped, and is in the bucket at the end, of a run on terrain."""
+        # Volumes are those of undisturbed soil: cut is what is no longer firm, dumped what lies
+        # loose on the ground, at the x of its centroid; None for no volume.
         ground = self.machine.constants.ground
         parts = np.split(self.states[[0, -1], SIZE + FIRM :], 2, axis=1)
         firm, loose = (ground.cell * ground.width * (part[1] - part[0]) for part in parts)

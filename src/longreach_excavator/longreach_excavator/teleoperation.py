@@ -101,12 +101,10 @@ def _throttles(
 def opening_for_velocity(
     velocity: float, load: float, cylinder: CylinderParameters, oil: OilParameters
 ) -> float:
-    """
-    Return the opening of a valve, in [-1, 1], for a piston velocity [m/s] under a load [N].
-
-    Henikl 2015, (24), without its laminar term, with the hoses behind the valve, solved for the
-    opening, as above; 1 or -1 where the velocity cannot be reached. The load is p_1 A_1 - p_2 A_2.
-    """
+    """Return the opening of a valve, in [-1, 1], for a piston velocity [m/s] under a load [N]."""
+    # Henikl 2015, (24), without its laminar term, with the hoses behind the valve, solved for the
+    # opening, as above; 1 or -1 where the velocity cannot be reached. The load is p_1 A_1 - p_2
+    # A_2.
     if velocity == 0.0:
         return 0.0
     opening = 1.0

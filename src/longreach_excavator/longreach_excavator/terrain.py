@@ -137,12 +137,9 @@ def _pieces(length: float, width: float, rebound: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray]:
-    """
-    Return full volume, its centroid and squared radius of gyration, and the volumes held.
-
-    Of a bucket of length and width 1. Full: up to the line from lip to tooth; held: heaped to the
-    angle of repose, at attitudes (angles of DN above the horizontal) from 0 to 2 pi.
-    """
+    """Return full volume, its centroid and squared radius of gyration, and the volumes held."""
+    # Of a bucket of length and width 1. Full: up to the line from lip to tooth; held: heaped to
+    # the angle of repose, at attitudes (angles of DN above the horizontal) from 0 to 2 pi.
     pitch = 0.01
     x, z = np.meshgrid(
         np.arange(-0.2, 1.2, pitch) + 0.5 * pitch, np.arange(-0.7, 0.7, pitch) + 0.5 * pitch

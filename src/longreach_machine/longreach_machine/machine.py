@@ -156,12 +156,9 @@ def sample_counts(duration: float, sample_time: float, step: float, width: int) 
 
 
 def late_events(scenario: Any, *names: str, paths: Sequence[str] = ()) -> tuple[str, ...]:
-    """
-    Return which entries of a scenario's lists the run does not reach.
-
-    Those of ``names`` act from their time on, and not at the end of the run; the last point of a
-    path may be there. Entries have a ``time`` or a ``start`` [s], are times, or begin with it.
-    """
+    """Return which entries of a scenario's lists the run does not reach."""
+    # Those of ``names`` act from their time on, and not at the end of the run; the last point of a
+    # path may be there. Entries have a ``time`` or a ``start`` [s], are times, or begin with it.
     found = []
     for name in (*names, *paths):
         for k, item in enumerate(operator.attrgetter(name)(scenario)):
