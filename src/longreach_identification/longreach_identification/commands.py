@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import add_common, count, names, numbers, positive
-from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_workers
 from longreach_tools.output import (
     add_format,
@@ -91,7 +91,18 @@ _OF_PLAN = {
 }
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
 _DEMO = 'a boom with planted parameters: simulate, record, identify, compare'
-_DEMO_POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios, their loads [kg]
+_MEASURE = ('boom', 'measure', '--file', '{planted}')
+_DEMO_CALLS = (
+    (*_MEASURE, 'static_poses', '--seed', '0', '--csv', '{poses}'),
+    (*_MEASURE, 'static_poses_loaded', '--seed', '1', '--csv', '{loaded}'),
+    (
+        *('identify', 'boom', '--static', '{poses}', '{loaded}', '--release', '{bag}'),
+        *('--payload', '{poses}=0', '--payload', '{loaded}=90', '--planted', '{planted}'),
+        # A recording without one of them, such as that of a run without cameras, is refused.
+        *('--signals', 'pressures,pistons,strain,inclination,markers'),
+        *('--out', '{found}', '--report', '{report}'),
+    ),
+)
 _NEXT = """
 {report} is a page for a browser; it has planted values beside those that were found.
 {found} is a boom file: longreach boom release --file {found}"""
@@ -381,36 +392,20 @@ def _run_plan(arguments: argparse.Namespace) -> None:
 
 def _run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``, with a boom whose parameters are known."""
-    out = prepare(arguments.out)
-    planted = data_directory('longreach_boom') / 'config' / 'boom_planted.yaml'
-    bag = out / 'identify_release'
-    found, report = out / 'identify_found.yaml', out / 'identify_report.html'
-    remove_old_bag(bag)
-    calls: list[list[object]] = []
-    tables: list[Path] = []
-    payloads: list[str] = []
-    for seed, (scenario, mass) in enumerate(_DEMO_POSES.items()):
-        tables.append(out / f'identify_{scenario}.csv')
-        payloads += ['--payload', f'{tables[-1].name}={mass}']
-        measured = ['--file', planted, '--seed', seed, '--csv', tables[-1]]
-        calls.append(['boom', 'measure', scenario, *measured])
-    calls += [
-        [
-            *('launch', 'vision', 'boom:=true', f'boom_file:={planted}', 'sensors:=typical'),
-            *('scenario:=release_light', 'duration:=15.0', 'real_time_factor:=0.0', 'scale:=0.5'),
-            *(f'record:={bag}', 'rviz:=false'),
-        ],
-        [
-            *('identify', 'boom', '--static', *tables, *payloads, '--release', bag),
-            # A recording without one of them, such as that of a run without cameras, is refused.
-            *('--signals', 'pressures,pistons,strain,inclination,markers'),
-            *('--out', found, '--report', report, '--planted', planted),
-        ],
-    ]
-    for words in calls:
-        print()
-        code = call_in_sight(['longreach', *map(str, words)])
-        if code:
-            return code
-    print(_NEXT.format(found=found, report=report))
-    return 0
+    out, planted = arguments.out, data_directory('longreach_boom') / 'config' / 'boom_planted.yaml'
+    launch = (
+        *('vision', 'boom:=true', f'boom_file:={planted}', 'sensors:=typical'),
+        *('scenario:=release_light', 'duration:=15.0', 'real_time_factor:=0.0', 'scale:=0.5'),
+    )
+    return demonstrate(
+        out,
+        'identify_release',
+        launch,
+        _DEMO_CALLS,
+        _NEXT,
+        planted=planted,
+        poses=out / 'identify_static_poses.csv',
+        loaded=out / 'identify_static_poses_loaded.csv',
+        found=out / 'identify_found.yaml',
+        report=out / 'identify_report.html',
+    )
