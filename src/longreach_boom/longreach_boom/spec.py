@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import multiprocessing
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         'highest_pressure': 'Pa',
         'largest_joint_error': 'rad',
     }
-    measures = ('phi_i', 'piston_i', 'p_head_i', 'p_rod_i')
+    commands, measures = BoomCommand, ('phi_i', 'piston_i', 'p_head_i', 'p_rod_i')
     swept = 'oil.bulk_modulus'
     demo = ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0')
     demo_next = (
@@ -106,10 +105,6 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         """Return the boom with a step that suits it."""
         step = options.step or longest_step(parameters, scenario, options.sample_time)
         return Boom(parameters, scenario, step)
-
-    def command(self, spools: Sequence[float]) -> BoomCommand:
-        """Return the command of spool positions."""
-        return BoomCommand(tuple(spools))
 
     def simulate(
         self, parameters: BoomParameters, scenario: Scenario, options: BoomOptions

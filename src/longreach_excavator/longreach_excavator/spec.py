@@ -75,7 +75,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         'peak_soil_force_n': 'N',
         'highest_pressure_pa': 'Pa',
     }
-    measures = ('theta_*', 'omega_*', 'p_head_*', 'p_rod_*')
+    commands, measures = ExcavatorCommand, ('theta_*', 'omega_*', 'p_head_*', 'p_rod_*')
     swept = 'scenario.cohesion'
     demo = ('operator:=false', 'real_time_factor:=0.0', 'duration:=7.0')
     demo_next = (
@@ -115,10 +115,6 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     ) -> Excavator:
         """Return the excavator of a scenario; only runs choose a tolerance."""
         return Excavator(parameters, scenario, options.step, getattr(options, 'tolerance', 0.0))
-
-    def command(self, spools: Sequence[float]) -> ExcavatorCommand:
-        """Return the command of spool positions."""
-        return ExcavatorCommand(tuple(spools))
 
     def simulate(
         self, parameters: ExcavatorParameters, scenario: Scenario, options: ExcavatorOptions

@@ -61,6 +61,7 @@ class MachineSpec(Generic[P, S, O]):
     panels: ClassVar[Sequence[Panel]] = ()  # the figure of a run or a recording
     lanes: ClassVar[Sequence[Lane]] = ()
     figures: ClassVar[str] = ''  # module with draw_above(axis, run), axes above the panels
+    commands: ClassVar[type[Any]] = tuple  # of spool positions
     measures: ClassVar[Sequence[str]] = ()  # families of columns that a controller gets
     optional_topics: ClassVar[Sequence[str]] = ()  # of columns that a recording may lack
     results: ClassVar[Mapping[str, str]] = {}  # units of what :meth:`measure` returns, by name
@@ -105,7 +106,7 @@ class MachineSpec(Generic[P, S, O]):
 
     def command(self, spools: Sequence[float]) -> Any:
         """Return the command of spool positions, in the order of :meth:`actuators`."""
-        return tuple(spools)
+        return self.commands(tuple(spools))
 
     def with_scenario(self, parameters: P, scenario: S) -> P:
         """Return the parameters with those values that a scenario sets in their place."""
