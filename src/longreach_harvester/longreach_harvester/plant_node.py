@@ -20,6 +20,7 @@ from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterS
 from longreach_harvester.model import LOG, SIZE
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
 from longreach_harvester.sensors import MEASURED, Sensors
+from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node.frames import header_at
@@ -55,6 +56,8 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publisher of what sensors show, if there are any."""
         super().add_topics(settings)
+        # Also what a log that is attached needs.
+        warm_up()
         self._sensors: Sensors | None = None
         if (sensors := self.machine.sensors) is not None:
             self._sensors = Sensors(self.machine.parameters, sensors, settings.publish_rate)
