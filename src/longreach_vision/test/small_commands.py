@@ -1,6 +1,5 @@
 """Subcommands of ``longreach vision`` called in this process, and pictures of the small rig."""
 
-import argparse
 import contextlib
 import dataclasses
 import json
@@ -13,6 +12,7 @@ import pytest
 from small_rig import NAMES, START, small_rig, write_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.cli import _Parser
 from longreach_tools.output import write_csv
 from longreach_vision.commands.vision_commands import configure
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -48,7 +48,7 @@ FRAMES = 8  # of half a second at 15 Hz
 
 
 def call(*words):
-    parser = argparse.ArgumentParser(prog='longreach vision')
+    parser = _Parser(prog='longreach vision')
     configure(parser)
     arguments = parser.parse_args([str(word) for word in words])
     return arguments.run(arguments) or 0
