@@ -177,10 +177,7 @@ GOOD = ImageFields(4, 4, 'mono8', False, 4, bytes(16))
         ({'encoding': 'bgr8'}, 'step = 4, allowed for 4 px in bgr8: at least 12'),
         ({'step': 5}, '16 bytes of data, allowed for 4 rows of 5 bytes: 20; the message is trunc'),
         ({'encoding': 'uyvy', 'width': 3, 'step': 8}, 'width = 3 px, allowed for uyvy: even'),
-        (
-            {'encoding': 'bayer_rggb8', 'height': 2},
-            '4 x 2 px, allowed for bayer_rggb8: at least 3',
-        ),
+        ({'encoding': 'bayer_rggb8', 'height': 2}, '4 x 2 px, allowed for bayer_rggb8: at'),
     ],
 )
 def test_what_no_image_is(changes, text):
