@@ -341,26 +341,20 @@ class BoomIdentification(Identifiable):
 
     def signals(self, machine: BoomParameters) -> tuple[MeasuredSignal, ...]:
         """Return the signals of sensors, or exact ones of the plant; markers in the rig frame."""
-        found = []
-        for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):
-            number, b, c = i + 1, beam.name, cylinder.name
-            for side in ('head', 'rod'):
-                field = f'{side}_pressure'
-                sources = (Source('sensors/pressure', field, c), Source('hydraulics', field, c))
-                limits = _PRESSURES, _PRESSED
-                found.append(MeasuredSignal(f'p_{side}_{number}', 'Pa', sources, '', *limits))
-            sources = (
-                Source('sensors/encoder', 'position', c),
-                Source('joint_states', 'position', c),
-            )
+        found, pairs = [], zip(machine.beams, machine.cylinders, strict=True)
+        for i, (beam, cylinder) in enumerate(pairs, 1):
+            pressures, b, c = ('sensors/pressure', 'hydraulics'), beam.name, cylinder.name
             reach = (-_BEYOND, cylinder.stroke + _BEYOND)
-            found.append(MeasuredSignal(f'piston_{number}', 'm', sources, '', reach))
-            for end in ('root', 'tip'):
-                inclined = (Source('sensors/inclination', end, b),)
-                name = f'inclination_{end}_{number}'
-                found.append(MeasuredSignal(name, 'rad', inclined, '', _INCLINATIONS))
-            sources = (Source('sensors/strain', 'strain', b), Source('strain', 'strain', b))
-            found.append(MeasuredSignal(f'strain_{number}', '1', sources, '', _STRAINS))
+            for name, unit, topics, field, part, *limits in (
+                ('p_head', 'Pa', pressures, 'head_pressure', c, _PRESSURES, _PRESSED),
+                ('p_rod', 'Pa', pressures, 'rod_pressure', c, _PRESSURES, _PRESSED),
+                ('piston', 'm', ('sensors/encoder', 'joint_states'), 'position', c, reach),
+                ('inclination_root', 'rad', ('sensors/inclination',), 'root', b, _INCLINATIONS),
+                ('inclination_tip', 'rad', ('sensors/inclination',), 'tip', b, _INCLINATIONS),
+                ('strain', '1', ('sensors/strain', 'strain'), 'strain', b, _STRAINS),
+            ):
+                sources = tuple(Source(topic, field, part) for topic in topics)
+                found.append(MeasuredSignal(f'{name}_{i}', unit, sources, '', *limits))
         for marker in machine.markers:
             for axis, index in (('x', 0), ('z', 8)):
                 tracked = Source(_VISION, f'{_IN_PLANE}.{axis}', marker.name)

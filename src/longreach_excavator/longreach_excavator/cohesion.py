@@ -160,8 +160,8 @@ def fit_cohesion(
             digs.descend(low, high, 0.1 * error)
     best, inflation = digs.best(), float(found.inflation[0])
     digs.spread = factor**2 * (inflation if math.isfinite(inflation) else 1.0)
-    digs.check_determined(best, reach, found.warnings)
-    equal = digs.reach_of_equal(best, max(0.2 * error / best, _PRECISION))
+    precision = max(0.2 * error / best, _PRECISION)
+    equal = digs.equal(best, reach, precision, found.warnings)
     return CohesionFit(
         cohesion=best,
         standard_error=max(factor * error, 0.5 * equal),
@@ -330,46 +330,45 @@ class _Digs:
         limit = self.sum_of_squares(best) + _EQUAL * self.spread
         return self.sum_of_squares(value) <= limit
 
-    def check_determined(self, best: float, reach: float, warnings: tuple[str, ...]) -> None:
-        """Raise InputError when others fit as well: up to a bound, or beyond ``reach``."""
-        known, bounds, apart = self.tried(), self._bounds, max(reach, _APART * best)
-        good = [self.fits(value, best) for value in known]
-        first = last = known.index(best)
-        while first > 0 and good[first - 1]:
-            first -= 1
-        while last < len(known) - 1 and good[last + 1]:
-            last += 1
-        below, above = first == 0, last == len(known) - 1
-        others = [
-            value
-            for k, value in enumerate(known)
-            if good[k] and not first <= k <= last and abs(value - best) > apart
-        ]
-        if not (below or above or others):
-            return
-        low = bounds[0] if below else self._edge(best, known[first], known[first - 1], _COARSE)
-        high = bounds[1] if above else self._edge(best, known[last], known[last + 1], _COARSE)
-        also = f', and about {others[0]:.0f} Pa,' if others else ''
-        raise InputError(
-            f'{self._data.name}: the data do not determine the cohesion: values from {low:.0f} to'
-            f' {high:.0f} Pa{also} fit equally well. Add a rod force or angles over time, or a dig'
-            f' that stalls; or give other bounds than {bounds[0]:g} to {bounds[1]:g} Pa'
-            + ''.join(f'. {text}' for text in warnings)
-        )
+    def equal(
+        self, best: float, reach: float, precision: float, warnings: tuple[str, ...]
+    ) -> float:
+        """
+        Return how far from the best one values fit as well [Pa], those of other valleys too.
 
-    def reach_of_equal(self, best: float, precision: float) -> float:
-        """Return how far from the best one values fit as well [Pa], those of other valleys too."""
-        known = self.tried()
+        InputError when they go up to a bound, or others beyond ``reach`` fit as well.
+        """
+        known, apart = self.tried(), max(reach, _APART * best)
         good = [k for k, value in enumerate(known) if self.fits(value, best)]
-        ends = (known[good[0]], known[good[0] - 1]), (known[good[-1]], known[good[-1] + 1])
-        return max(abs(self._edge(best, *pair, precision) - best) for pair in ends)
+        first = last = known.index(best)
+        while first - 1 in good:
+            first -= 1
+        while last + 1 in good:
+            last += 1
+        others = [k for k in good if not first <= k <= last and abs(known[k] - best) > apart]
 
-    def _edge(self, best: float, good: float, bad: float, precision: float) -> float:
-        """Return the last cohesion that fits [Pa] between one that does and one that does not."""
-        while abs(bad / good - 1.0) > precision:
-            middle = math.sqrt(good * bad)
-            good, bad = (middle, bad) if self.fits(middle, best) else (good, middle)
-        return good
+        def end(k: int, step: int, precision: float) -> float:
+            """Return the last cohesion that fits [Pa], between one that does and the next."""
+            if not 0 <= k + step < len(known):
+                return known[k]
+            fit, bad = known[k], known[k + step]
+            while abs(bad / fit - 1.0) > precision:
+                middle = math.sqrt(fit * bad)
+                fit, bad = (middle, bad) if self.fits(middle, best) else (fit, middle)
+            return fit
+
+        if others or first == 0 or last == len(known) - 1:
+            low, high = self._bounds
+            also = f', and about {known[others[0]]:.0f} Pa,' if others else ''
+            raise InputError(
+                f'{self._data.name}: the data do not determine the cohesion: values from'
+                f' {end(first, -1, _COARSE):.0f} to {end(last, 1, _COARSE):.0f} Pa{also} fit'
+                ' equally well. Add a rod force or angles over time, or a dig that stalls; or give'
+                f' other bounds than {low:g} to {high:g} Pa'
+                + ''.join(f'. {text}' for text in warnings)
+            )
+        ends = end(good[0], -1, precision), end(good[-1], 1, precision)
+        return max(abs(one - best) for one in ends)
 
 
 def _noise(data: Measurements, given: Mapping[str, float]) -> dict[str, float]:

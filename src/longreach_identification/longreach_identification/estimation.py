@@ -426,9 +426,10 @@ def _warnings_of(
             + (f' alone: only without {_words(found.weakest)}' if len(lost) > 1 else '')
         )
     elif spread > _WEAKEST:
+        size = f'known to {spread:.0%}' if math.isfinite(spread) else 'not known at all'
         warnings.append(
             f'the data can hardly tell {_words(found.weakest)}: relative to the typical sizes'
-            f' it is known to {spread:.0%}; add recordings, give a prior, or keep one of these'
+            f' it is {size}; add recordings, give a prior, or keep one of these'
             ' fixed'
         )
     waves, against = [], []
