@@ -1,5 +1,5 @@
 """
-Breakout forces: the force of the tooth while one cylinder exerts its full force.
+Poses at rest, and breakout forces: of the tooth while one cylinder exerts its full force.
 
 Boom and the other joints stand in a pose; the cylinder of arm or bucket is moved over its stroke,
 with the supply pressure in its head side and the tank's in its rod side, in balance with the
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import holding_pressures
 from longreach_excavator.inverse import InverseResult, Motion, inverse
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
@@ -85,3 +86,22 @@ def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) ->
         cylinders=tuple(c.replace(seals=None) for c in excavator.cylinders)
     )
     return Breakout(cylinder, stroke, force, inverse(resting, motion))
+
+
+def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
+    """Return a pose at rest (3,) [rad] as plain numbers; InputError outside the strokes."""
+    excavator.check_pose(q)
+    linkage, tooth = excavator.linkage(), pin_places(excavator, q)[-1]
+    lengths, forces = linkage.lengths(q), excavator.holding_forces(q)
+    head, rod = holding_pressures(forces, excavator.cylinders, excavator.oil)
+    return {
+        'theta_deg': np.degrees(q).tolist(),
+        'range_deg': np.degrees(excavator.joint_limits()).tolist(),
+        'length_m': lengths.tolist(),
+        'piston_m': (lengths - [c.retracted for c in excavator.cylinders]).tolist(),
+        'lever_m': linkage.levers(q).tolist(),
+        'force_n': forces.tolist(),
+        'p_head_pa': head.tolist(),
+        'p_rod_pa': rod.tolist(),
+        'tip_m': [float(tooth.real), float(tooth.imag)],
+    }

@@ -14,7 +14,7 @@ from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_dynamics.kinematics import solve_pose
 from longreach_excavator import figures
 from longreach_excavator import inverse as loads
-from longreach_excavator.breakout import BREAKOUTS, PINS, breakout
+from longreach_excavator.breakout import BREAKOUTS, PINS, breakout, standing
 from longreach_excavator.cohesion import BOUNDS, fit_cohesion
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.kinematics import pin_places
@@ -23,7 +23,6 @@ from longreach_excavator.measurements import STEEL, Measurements, read_measureme
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
-from longreach_excavator.statics import standing
 from longreach_excavator.step_study import step_study
 from longreach_tools.arguments import (
     add_common,

@@ -40,7 +40,6 @@ from longreach_excavator.motion import (
 from longreach_excavator.observation import NOTHING, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.statics import holding_forces
 from longreach_excavator.terrain import flat_ground
 from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_machine.runs import PartialRunError
@@ -131,7 +130,7 @@ class Excavator:
             y = np.append(y, flat_ground(ground, self.scenario.surface_height(excavator)))
         y[:RATE] = q
         y[HEAD:ROD], y[ROD:SPOOL] = holding_pressures(
-            holding_forces(excavator, q), excavator.cylinders, excavator.oil
+            excavator.holding_forces(q), excavator.cylinders, excavator.oil
         )
         self._check_step(q)
         forces = self.scenario_command(0.0, swept=False).forces

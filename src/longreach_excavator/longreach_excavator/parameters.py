@@ -245,6 +245,10 @@ class ExcavatorParameters(JointedMachine, Parameters):
         area = flow / (oil.contraction * math.sqrt(2.0 / oil.density * drop))
         return self.with_value(f'cylinders.{cylinder}.valve.area', area)
 
+    def holding_forces(self, q: np.ndarray) -> np.ndarray:
+        """Return the forces of the cylinders that hold the weight (3,) [N] in a pose [rad]."""
+        return np.asarray(self.chain().bias(q, np.zeros(len(q))) / self.linkage().levers(q))
+
     def joint_limits(self) -> np.ndarray:
         """Return the angles [rad] at the ends of the strokes, shape (3, 2), the lower first."""
         linkage = self.linkage()

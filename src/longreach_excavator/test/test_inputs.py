@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from longreach_excavator.breakout import standing
 from longreach_excavator.forces import FORCE_COLUMNS, PRESSURE_COLUMNS, printed_forces, read_forces
 from longreach_excavator.inverse import Motion, inverse
 from longreach_excavator.machine import STEP
 from longreach_excavator.scenario import load_scenario
-from longreach_excavator.statics import holding_forces, standing
 
 FORCES = 'time,force_boom,force_arm,force_bucket\n-1,0,0,0\n0,10,20,30\n2,30,0,-50\n'
 
@@ -96,7 +96,7 @@ def test_forces_and_pressures_at_rest_are_those_of_a_motion_that_stands_still(st
     for q in np.random.default_rng(0).uniform(*standard.joint_limits().T, (3, 3)):
         found = inverse(standard, Motion(np.zeros(1), q[None], still, still))
         forces = [found.column(f'pin_force_{c.name}')[0] for c in standard.cylinders]
-        np.testing.assert_allclose(holding_forces(standard, q), forces, rtol=1e-9)
+        np.testing.assert_allclose(standard.holding_forces(q), forces, rtol=1e-9)
         row = standing(standard, q)
         heads, rods = np.array([(c.head_area, c.rod_area) for c in standard.cylinders]).T
         pushes = heads * row['p_head_pa'] - rods * row['p_rod_pa']

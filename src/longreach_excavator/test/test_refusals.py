@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_excavator.breakout import breakout
+from longreach_excavator.breakout import breakout, standing
 from longreach_excavator.cohesion import fit_cohesion
 from longreach_excavator.forces import PRESSURE_COLUMNS, read_forces
 from longreach_excavator.inverse import Motion, inverse, read_motion
@@ -18,7 +18,6 @@ from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario
 from longreach_excavator.simulation import ExcavatorRun
 from longreach_excavator.soil import resistance_at
-from longreach_excavator.statics import standing
 from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
 from longreach_machine.scenarios import ValveCommand
 from longreach_tools.testing import Outcome

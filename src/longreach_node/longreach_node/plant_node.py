@@ -487,8 +487,10 @@ class HydraulicPlantNode(PlantNode[State, Command]):
         if self.takes_loads:
             self._loads = self.create_publisher(InertiaStamped, 'load', qos.CHANGES)
             self.outputs.append(self._loads)
-            self.create_service(AttachLoad, '~/attach_load', self._on_attach)
-            self.create_service(Trigger, '~/release_load', self._on_release)
+            changes = {AttachLoad: ('attach', self.attached), Trigger: ('release', self.released)}
+            for kind, (name, change) in changes.items():
+                callback: Any = functools.partial(self._on_load, change)
+                self.create_service(kind, f'~/{name}_load', callback)
 
     def sampled(self, machine: Any, settings: Any) -> Any:  # noqa: ARG002
         """Return the settings; the machine steps by itself from sample to sample."""
@@ -528,7 +530,7 @@ class HydraulicPlantNode(PlantNode[State, Command]):
         """Return the state with one more load, and what is said; InputError to refuse it."""
         raise NotImplementedError
 
-    def released(self) -> tuple[State, str]:
+    def released(self, _: Trigger.Request) -> tuple[State, str]:
         """Return the state without loads, and what is said; InputError when there are none."""
         machine: Any = self.machine
         mass = self.carried()
@@ -553,18 +555,10 @@ class HydraulicPlantNode(PlantNode[State, Command]):
         self.publish_joints(header.stamp)
         self._publish_hydraulics(header)
 
-    def _on_attach(self, request: AttachLoad.Request, response: Any) -> Any:
-        """Attach a load."""
-        return self._change_loads(lambda: self.attached(request), response)
-
-    def _on_release(self, _: Trigger.Request, response: Any) -> Any:
-        """Release all loads."""
-        return self._change_loads(self.released, response)
-
-    def _change_loads(self, change: Callable[[], tuple[State, str]], response: Any) -> Any:
+    def _on_load(self, change: Callable[[Any], Any], request: Any, response: Any) -> Any:
         """Change the loads, and return the response that says so."""
         try:
-            self.state, response.message = change()
+            self.state, response.message = change(request)
         except InputError as error:
             response.message = str(error)
             return response

@@ -14,7 +14,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_machine import convert, curves_of
-from longreach_machine.gaps import period_of, with_gaps
+from longreach_machine.panels import period_of, with_gaps
 from longreach_tools.bag import absolute_name
 from longreach_tools.presets import Preset, Request, load_preset, preset_names
 from longreach_tools.signals import signals_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_machine.gaps import period_of
+from longreach_machine.panels import period_of
 from longreach_tools.fields import numeric_fields
 from longreach_tools.output import writing
 from longreach_tools.plot._draw import MOST_POINTS

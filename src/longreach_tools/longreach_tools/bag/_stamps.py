@@ -180,7 +180,7 @@ def stamp_report(stamps: array[int]) -> StampReport:
     # Not for commands that read no stamps.
     import numpy as np
 
-    from longreach_machine.gaps import period_of
+    from longreach_machine.panels import period_of
 
     # Only a first zero is a time: others are of messages for now, or another stamp comes next.
     times = np.array(stamps)

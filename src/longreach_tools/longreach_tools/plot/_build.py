@@ -15,7 +15,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_machine import curves_of
-from longreach_machine.gaps import period_of
+from longreach_machine.panels import period_of
 from longreach_machine.runs import Column, Derived
 from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.bag._reading import first_messages

@@ -15,7 +15,7 @@ import numpy as np
 from longreach_dynamics.parameters import rules_of
 from longreach_machine import curves_of
 from longreach_machine import panels as declared
-from longreach_machine.gaps import GAP, period_of, with_gaps
+from longreach_machine.panels import GAP, period_of, with_gaps
 from longreach_machine.runs import Column, convert
 from longreach_tools.fields import Signal
 
