@@ -239,17 +239,6 @@ def test_pistons_that_stand_are_held_by_friction(boom):
     assert closest > 0.99
 
 
-def test_breakaway_at_static_friction(resized):
-    # One piston: it holds a change of load just below r_S, and not one just above.
-    boom = resized(1)
-    p, start = at_rest(boom)
-    for share in (0.999, 1.001):
-        y = start.y.copy()
-        y[-3] += share * boom.cylinders[0].friction.static / boom.cylinders[0].head_area
-        _, modes = run(p, start._replace(y=y), 0.01)
-        assert np.all(modes == STUCK) == (share < 1.0)
-
-
 def test_all_that_stand_are_asked_at_once(boom):
     # Pressures off balance, all stuck: what comes loose lets go of others that would have held.
     p, start = at_rest(boom)
