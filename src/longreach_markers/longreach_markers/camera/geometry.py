@@ -20,6 +20,7 @@ import functools
 import math
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
@@ -177,6 +178,11 @@ class Pose:
         if covariance is not None:
             covariance = np.asarray(covariance)
         return cls(rotation, np.asarray(position), covariance)
+
+    def moved(self, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
+        """Return the pose after a rotation vector in the camera [rad], and a displacement [m]."""
+        turn, _ = cv2.Rodrigues(change[:3].copy())
+        return Pose(self.rotation @ turn, self.translation + change[3:], covariance)
 
     @property
     def quaternion(self) -> np.ndarray:

@@ -100,10 +100,8 @@ class State(NamedTuple):
     def moved(self, step: np.ndarray) -> State:
         """Return the state after a step, shape (6 poses + 3 n,)."""
         first = 6 * len(self.poses)
-        poses = [
-            Pose(pose.rotation @ cv2.Rodrigues(own[:3].copy())[0], pose.translation + own[3:])
-            for pose, own in zip(self.poses, step[:first].reshape(-1, 6), strict=True)
-        ]
+        both = zip(self.poses, step[:first].reshape(-1, 6), strict=True)
+        poses = [pose.moved(own) for pose, own in both]
         return State(tuple(poses), self.points + step[first:].reshape(-1, 3))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from longreach_dynamics.errors import LongreachError
 from longreach_markers.tracking.changes import solve
-from longreach_markers.tracking.pair_fit import PRIOR_LINE, SURE, UNFIT, PairFit, track_of
+from longreach_markers.tracking.pair_fit import PRIOR_LINE, SURE, UNFIT, PairFit
 from longreach_markers.tracking.sightings import Sightings, json_fields
 
 # Below this share of its prior deviation, a standard error says something about the line time.
@@ -90,7 +90,7 @@ class ClockOffset:
     steps : tuple of ClockStep
         Jumps of the clocks; the offset is that before the first one.
     bump : float
-        Time at which a camera was bumped [s], after which sightings are not used; NaN if none was.
+        Time at which a camera was bumped last [s]; NaN if none was.
     moved : str
         Camera that was bumped; empty if unknown.
     misfit : float
@@ -266,23 +266,14 @@ class ClockOffset:
 
 def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset:
     """Estimate the offset of the clocks of a rig's two cameras from sightings."""
-    rig = sightings.rig
-    first, second = rig.cameras
-    pairs = []
-    for marker in rig.names:
-        one, other = (
-            track_of(sightings.table(name, marker), mounted)
-            for name, mounted in rig.cameras.items()
-        )
-        if min(len(one.times), len(other.times)) >= _LEAST_SAMPLES:
-            pairs.append((marker, one, other))
-    if not pairs:
+    first, second = sightings.rig.cameras
+    fit = PairFit(sightings)
+    if not fit.pairs:
         return ClockOffset((first, second))
-    fit = PairFit(rig, pairs)
     found = solve(fit, search=search)
     result = ClockOffset((first, second), interval=fit.interval)
-    if math.isfinite(fit.bump):
-        moved, bump = _jumped(sightings, fit.start + fit.bump)
+    if fit.bumps:
+        moved, bump = _jumped(sightings, fit.start + fit.bumps[-1])
         result = dataclasses.replace(result, bump=bump, moved=moved)
     if found is None:
         count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
@@ -293,8 +284,8 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
         if line is None:
             continue
         rows = fit.rows(line.offsets)
-        delays = np.abs(line.lines[count - 1] * rows.speeds * fit.heights(rows))
-        depths = np.linalg.norm(fit.points(rows) - fit.poses[1].translation, axis=1)
+        delays = np.abs(line.lines[count - 1] * rows.speeds * rows.heights)
+        depths = np.linalg.norm(rows.points - fit.poses[1].translation, axis=1)
         result = dataclasses.replace(
             result,
             line_time=float(line.lines[0]),
@@ -311,7 +302,7 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
     there, stamped = fit.rows(found.offsets), fit.rows(0.0 * found.offsets)
     # The same sightings at both offsets.
     _, a, b = np.intersect1d(there.keys, stamped.keys, return_indices=True)
-    moved = np.linalg.norm(fit.points(there)[a] - fit.points(stamped)[b], axis=1)
+    moved = np.linalg.norm(there.points[a] - stamped.points[b], axis=1)
     shifts = (np.abs(found.offsets).max() * stamped.speeds / stamped.noise)[b]
     which = stamped.markers[b]
     errors = {k: float(np.quantile(moved[which == k], _QUANTILE)) for k in np.unique(which)}
@@ -406,7 +397,11 @@ class Clocks:
                     f' {1e6 * mean:.2f} us: line times are estimated for equal cameras alone;'
                     ' write line_time from the data sheets into the rig, then run sync again'
                 )
-        return mean, deviation, tuple(dict.fromkeys(name for one in shown for name in one.cameras))
+        return (
+            mean,
+            deviation,
+            tuple(dict.fromkeys(name for one in shown for name in one.cameras)),
+        )
 
 
 def compare_clocks(sightings: Sightings) -> Clocks:
@@ -432,7 +427,10 @@ def clock_estimates(sightings: Sightings, clocks: Clocks, *, search: bool) -> It
                 continue
             one = estimate_offset(sightings.between(near, far), search=search)
             if one.is_known:
-                clocks.offsets[far] = start + one.offset, math.hypot(spread, one.deviation)
+                clocks.offsets[far] = (
+                    start + one.offset,
+                    math.hypot(spread, one.deviation),
+                )
                 clocks.found[far] = one
                 known.append(far)
             else:

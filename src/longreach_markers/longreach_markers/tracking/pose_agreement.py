@@ -22,17 +22,16 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 from scipy.linalg import block_diag
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import LongreachError
 from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.triangulation import triangulate
-from longreach_markers.rig import Rig
 from longreach_markers.tracking.appearance import Appearance
+from longreach_markers.tracking.bodies import pose_covariances
 from longreach_markers.tracking.clock_offset import Clocks
 from longreach_markers.tracking.frames import typical_chi_square
+from longreach_markers.tracking.pair_fit import HUBER, PairFit, Rays
 from longreach_markers.tracking.sightings import Sightings, json_fields
 
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
@@ -44,10 +43,8 @@ _SIZE, _SIZES = 0.007, 30
 # Refinement: largest number of sightings; prior standard deviations of the change, which exceed
 # those of a bump [rad], [m]; largest share of them that may be left.
 _SIGHTINGS, _PRIOR_TURN, _PRIOR_SHIFT, _LEFT = 300, 0.05, 0.2, 0.3
-# Step of differences [rad], [m].
+# Step of differences [rad], [m], and in normalised coordinates.
 _STEP = 1e-5
-# An interval longer than this many usual ones is not interpolated.
-_GAP = 1.6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,27 +263,19 @@ def refine_pose(
     """Find the pose of one camera again, from markers that it and other cameras have tracked."""
     from scipy.optimize import approx_fprime, least_squares
 
-    rig = sightings.rig
-    others = [name for name in rig.cameras if name != camera]
-    seen = [own for name in others if (own := _common(sightings, camera, name, since))]
-    shared = [own[k :: len(seen)] for k, own in enumerate(seen)]
-    count = sum(map(len, shared))
-    if count < _LEAST:
+    problem = _Refining(sightings, camera, plane_deviation, since)
+    count = sum(len(group.markers) for group in problem.groups)
+    if problem.count < _LEAST:
         raise LongreachError(
-            f'{count} sightings of a marker by both cameras, allowed: {_LEAST} or more'
+            f'{problem.count} sightings of a marker by both cameras, allowed: {_LEAST} or more'
         )
-    problem = _Refining(rig, camera, plane_deviation, [])
-    for own in shared:
-        every = np.linspace(0, len(own) - 1, _SIGHTINGS // len(seen)).round().astype(int)
-        problem.sightings.extend(own[m] for m in np.unique(every))
-    count = len(problem.sightings)
     prior = np.array(3 * [_PRIOR_TURN] + 3 * [_PRIOR_SHIFT])
     found = least_squares(
         lambda x: np.append(problem.residuals(x), x / prior),
         np.zeros(6),
         x_scale=np.array(3 * [1e-3] + 3 * [1e-2]),
         loss='huber',
-        f_scale=1.5,
+        f_scale=HUBER,
     )
     inverse = np.linalg.inv(found.jac.T @ found.jac)
     # Residuals larger than stated: the markers are farther from the plane, or the lens is poor.
@@ -300,14 +289,12 @@ def refine_pose(
             ' markers that are spread over the plane, or move them over it'
         )
     # Errors of the other poses, of a marker's height and of the plane are common to all sightings.
-    heights = plane_deviation**2 * np.eye(len(rig.names))
-    causes = [
-        *(rig.cameras[name].pose.covariance for name in others),
-        heights,
-        rig.plane.covariance,
-    ]
-    known = zip(causes, [6] * len(others) + [len(heights), 3], strict=True)
-    common = block_diag(*(np.zeros((n, n)) if one is None else one for one, n in known))
+    heights = plane_deviation**2 * np.eye(len(problem.rig.names))
+    plane = problem.rig.plane.covariance
+    others = dataclasses.replace(problem.rig, cameras=problem.others)
+    common = block_diag(
+        pose_covariances(others), heights, np.zeros((3, 3)) if plane is None else plane
+    )
     none = np.zeros(len(common))
     by_causes = approx_fprime(none, lambda z: problem.residuals(found.x, z), _STEP)
     effect = inverse @ found.jac[: 2 * count].T @ by_causes
@@ -317,7 +304,7 @@ def refine_pose(
     )
     return Refinement(
         camera,
-        moved(rig.cameras[camera].pose, found.x, 0.5 * (covariance + covariance.T)),
+        problem.rig.cameras[camera].pose.moved(found.x, 0.5 * (covariance + covariance.T)),
         float(np.linalg.norm(found.x[:3])),
         float(np.linalg.norm(found.x[3:])),
         count,
@@ -326,43 +313,56 @@ def refine_pose(
     )
 
 
-class _Common(NamedTuple):
-    """A marker in the images of two cameras of the same time."""
+class _Group(NamedTuple):
+    """Common sightings by the camera and another one."""
 
-    marker: str
-    other: str  # the second camera
-    pixels: np.ndarray  # (2, 2)
-    covariances: np.ndarray  # (2, 2, 2)
-
-
-def _common(sightings: Sightings, camera: str, other: str, since: float) -> list[_Common]:
-    """Return sightings by two cameras, those of the other one interpolated in time."""
-    found = []
-    for name in sightings.rig.names:
-        mine, its = (sightings.table(one, name) for one in (camera, other))
-        mine, its = (table[table[:, 0] >= since] for table in (mine, its))
-        if len(its) < 2:
-            continue
-        times = its[:, 0]
-        k = np.clip(np.searchsorted(times, mine[:, 0], side='right') - 1, 0, len(times) - 2)
-        usual = float(np.median(np.diff(times)))
-        near = np.min(np.abs(mine[:, :1] - times[np.stack([k, k + 1], axis=1)]), axis=1)
-        within = (times[k] <= mine[:, 0]) & (mine[:, 0] <= times[k + 1])
-        within &= (times[k + 1] - times[k] < _GAP * usual) | (near < 1e-9)
-        at_time = [np.interp(mine[:, 0], times, its[:, column]) for column in range(1, 6)]
-        for one in np.stack([mine[:, 1:6], np.transpose(at_time)], axis=1)[within]:
-            covariances = one[:, [2, 3, 3, 4]].reshape(2, 2, 2)
-            found.append(_Common(name, other, one[:, :2], covariances))
-    return found
+    cameras: tuple[str, ...]  # in the rig's order
+    places: np.ndarray  # (2, n, 2), normalised coordinates
+    markers: np.ndarray  # (n,), index
+    deviations: np.ndarray  # (2, n), of gaps, and of distances from the plane [m]
 
 
-class _Refining(NamedTuple):
-    """Residuals of a camera's pose; other poses and the plane are exact."""
+class _Refining:
+    """
+    Residuals of a camera's pose; other poses and the plane are exact.
 
-    rig: Rig
-    camera: str
-    plane_deviation: float
-    sightings: list[_Common]
+    ``count``: sightings, of which ``groups`` contain as many as are used.
+    """
+
+    def __init__(
+        self, sightings: Sightings, camera: str, plane_deviation: float, since: float
+    ) -> None:
+        rig = self.rig = sightings.rig
+        self._camera = camera
+        self.others = {name: one for name, one in rig.cameras.items() if name != camera}
+        pairs = [sightings.between(camera, name) for name in self.others]
+        fits = [fit for two in pairs if (fit := PairFit(two, since)).pairs]
+        self.count, self.groups = 0, []
+        for k, fit in enumerate(fits):
+            seen = [fit.common(m, np.zeros(1), ends=True) for m in range(len(fit.pairs))]
+            names = [rig.names.index(pair[0]) for pair in fit.pairs]
+            # Each sighting counts for one other camera.
+            mine = np.arange(sum(len(one.times) for one in seen))[k :: len(fits)]
+            self.count += len(mine)
+            every = np.linspace(0, len(mine) - 1, _SIGHTINGS // len(fits)).round().astype(int)
+            which = mine[np.unique(every)] if len(mine) else mine
+            places = np.concatenate([one.places for one in seen], axis=1)[:, which]
+            covariances = np.concatenate([one.covariances for one in seen], axis=1)[:, which]
+            markers = np.repeat(names, [len(one.times) for one in seen])[which]
+            rays, normal = Rays(fit.poses, places), rig.plane.normal
+            # Derivatives of the height by the normalised coordinates.
+            heights = np.empty_like(places)
+            for c, i in np.ndindex(2, 2):
+                near = places.copy()
+                near[c, :, i] += _STEP
+                change = Rays(fit.poses, near).points() - rays.points()
+                heights[c, :, i] = change @ normal / _STEP
+            own, away = (
+                np.einsum('cli,clij,clj->l', by, covariances, by)
+                for by in (rays.gradients(), heights)
+            )
+            deviations = np.sqrt([own, away + plane_deviation**2])
+            self.groups.append(_Group(fit.cameras, places, markers, deviations))
 
     def residuals(self, change: np.ndarray, causes: np.ndarray | None = None) -> np.ndarray:
         """
@@ -372,37 +372,19 @@ class _Refining(NamedTuple):
         those of the k other cameras, heights of the m markers over their planes, both in the
         rig's order, and of the plane: two rotations and a height.
         """
-        rig = self.rig
-        others = [name for name in rig.cameras if name != self.camera]
-        size = 6 * len(others) + len(rig.names) + 3
-        causes = np.zeros(size) if causes is None else causes
-        changes = {name: causes[6 * k : 6 * k + 6] for k, name in enumerate(others)}
-        changes[self.camera] = change
-        heights = dict(zip(rig.names, causes[6 * len(others) : -3], strict=True))
-        poses = {name: moved(one.pose, changes[name]) for name, one in rig.cameras.items()}
-        planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
-        found = np.zeros((2, len(self.sightings)))
-        for k, one in enumerate(self.sightings):
-            two = self.camera, one.other
-            lenses = [rig.cameras[name].camera for name in two]
-            try:
-                point = triangulate(
-                    lenses, [poses[name] for name in two], one.pixels, one.covariances
-                )
-            except InputError:
-                # Rays that do not meet have no influence.
-                continue
-            plane = planes[one.marker]
-            along = plane.axes @ (point.position - plane.centroid)
-            away = plane.distance(point.position) - causes[-3:] @ (along[1], -along[0], 1.0)
-            away -= heights[one.marker]
-            spread = float(plane.normal @ point.covariance @ plane.normal)
-            spread += self.plane_deviation**2
-            found[:, k] = point.gap / point.gap_noise, away / math.sqrt(spread)
-        return found.ravel()
-
-
-def moved(pose: Pose, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
-    """Return a pose after a rotation vector in the camera [rad] and a displacement [m]."""
-    turn, _ = cv2.Rodrigues(change[:3].copy())
-    return Pose(pose.rotation @ turn, pose.translation + change[3:], covariance)
+        plane, count = self.rig.plane, 6 * len(self.others)
+        if causes is None:
+            causes = np.zeros(count + len(self.rig.names) + 3)
+        moves = dict(zip(self.others, causes[:count].reshape(-1, 6), strict=True))
+        moves[self._camera] = change
+        poses = {name: one.pose.moved(moves[name]) for name, one in self.rig.cameras.items()}
+        heights = causes[count:-3] + [marker.offset for marker in self.rig.markers]
+        found = []
+        for one in self.groups:
+            rays = Rays([poses[name] for name in one.cameras], one.places)
+            points = rays.points()
+            along = (points - plane.centroid) @ plane.axes.T
+            tilt = np.column_stack([along[:, 1], -along[:, 0], np.ones(len(along))])
+            away = plane.distance(points) - tilt @ causes[-3:] - heights[one.markers]
+            found.append(np.array([rays.gaps, away]) / one.deviations)
+        return np.concatenate(found, axis=1).ravel()
