@@ -198,6 +198,18 @@ def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake):
     assert wedge_angle(blade(rake, 1e-7, 0.0)) == pytest.approx(beta, rel=1e-6)
 
 
+@pytest.mark.parametrize('internal', [5.0, 15.0, 35.0])
+@pytest.mark.parametrize(
+    ('rake', 'roughness', 'excess'),
+    [(45.0, 0.0, 1.0), (20.0, 0.0, 1.0), (45.0, 1.0, 1.2), (20.0, 1.0, 1.8)],
+)
+def test_wedge_of_least_weight_is_near_that_of_least_cohesion(internal, rake, roughness, excess):
+    tool = blade(rake, internal, roughness * internal)
+    grid = np.linspace(0.02, 0.98, 200) * largest_angle(tool)
+    least = min(wedge_factors(tool, float(beta))[1] for beta in grid)
+    assert 0.999 * least < wedge_factors(tool)[1] <= excess * least
+
+
 def step(state, velocities, duration):
     """Return the mobilisation after one fourth-order Runge-Kutta step; a velocity per stage."""
 
