@@ -11,7 +11,6 @@ from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState
 from longreach_msgs.srv import AttachLoad
 from std_msgs.msg import ColorRGBA, Header
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom.machine import STEP, Boom
@@ -144,7 +143,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
             f' from {self.time:g} s on'
         )
 
-    def released(self, request: Trigger.Request) -> tuple[BoomState, str]:
+    def released(self, request: object) -> tuple[BoomState, str]:
         """Return the state without loads."""
         if not self.carried():
             raise InputError('no load hangs on the boom; attach one with ~/attach_load')

@@ -530,7 +530,7 @@ class HydraulicPlantNode(PlantNode[State, Command]):
         """Return the state with one more load, and what is said; InputError to refuse it."""
         raise NotImplementedError
 
-    def released(self, _: Trigger.Request) -> tuple[State, str]:
+    def released(self, request: Any) -> tuple[State, str]:  # noqa: ARG002
         """Return the state without loads, and what is said; InputError when there are none."""
         machine: Any = self.machine
         mass = self.carried()
