@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.parameters import load
 from longreach_markers.camera.files import read_calibration
 from longreach_markers.camera.geometry import Plane, Pose
@@ -268,20 +268,16 @@ def load_rig(path: str | Path) -> Rig:
         entry: CameraEntry | None = getattr(values.cameras, field.name)
         if entry is None:
             continue
-        try:
+        with named(f'{file}: cameras.{field.name}.calibration: '):
             camera = read_calibration(file.parent / entry.calibration, field.name)
-        except InputError as error:
-            raise InputError(f'{file}: cameras.{field.name}.calibration: {error}') from error
-        try:
+        with named(f'{file}: cameras.{field.name}: '):
             covariance = _square(entry.covariance, 6)
             pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
-        except InputError as error:
-            raise InputError(f'{file}: cameras.{field.name}: {error}') from error
         cameras[field.name] = MountedCamera(
             camera, pose, entry.delay, entry.calibration_deviation, entry.line_time
         )
     plane = values.plane
-    try:
+    with named(f'{file}: '):
         rig = Rig(
             cameras,
             Plane(
@@ -296,8 +292,6 @@ def load_rig(path: str | Path) -> Rig:
             values.detection,
         )
         rig.check_pixels()
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
     return rig
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_dynamics.parameters import load_yaml
 from longreach_markers.camera.model import Camera
 
@@ -50,7 +50,7 @@ def read_camera(path: str | Path) -> Camera:
         With file and key, for values that are missing, not numbers, or not allowed.
     """
     values = load_yaml(path)
-    try:
+    with named(f'{path}: '):
         matrix = _matrix(values, 'camera_matrix', (3, 3))
         if matrix[1] or matrix[3] or matrix[6:] != [0.0, 0.0, 1.0]:
             raise InputError(
@@ -73,8 +73,6 @@ def read_camera(path: str | Path) -> Camera:
         except InputError as error:
             field, _, rest = str(error).partition(' ')
             raise InputError(f'{_KEYS.get(field, field)} {rest}') from error
-    except InputError as error:
-        raise InputError(f'{path}: {error}') from error
 
 
 def _needed(values: dict[str, Any], key: str) -> Any:

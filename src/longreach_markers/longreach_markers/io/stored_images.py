@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_markers.io.images import (
     PICTURES,
     BitDepth,
@@ -111,10 +111,8 @@ class ImageSource:
     def _converted(self) -> Iterator[Frame]:
         first: Frame | None = None
         for frame in self._frames():
-            try:
+            with named(f'{frame.name}: '):
                 image = self._convert(frame.image, self._depth)
-            except InputError as error:
-                raise InputError(f'{frame.name}: {error}') from error
             first = first or frame._replace(image=image)
             if image.shape != first.image.shape:
                 (rows, columns), (height, width) = image.shape[:2], first.image.shape[:2]

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_markers.io.images import PICTURES, gray_of
 from longreach_markers.io.stored_images import is_picture, natural_order, stored_picture
 
@@ -128,10 +128,8 @@ def read_picture(file: str | Path) -> np.ndarray:
     if stored.dtype == np.uint16:
         scale = 255.0 / max(float(stored.max()), 1.0)
         stored = np.rint(stored * scale).astype(np.uint8)
-    try:
+    with named(f'{file}: '):
         return gray_of(stored)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
 
 
 def find_corners(image: np.ndarray, board: Board) -> np.ndarray | None:

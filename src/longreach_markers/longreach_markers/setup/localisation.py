@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.geometry import PlaneFit, Pose, fit_plane
@@ -455,10 +455,8 @@ def _plane(
     columns = np.concatenate([np.arange(first + 3 * k, first + 3 * k + 3) for k in inside])
     deviation = math.sqrt(float(np.mean(np.diag(covariance)[columns])))
     points = state.points[inside]
-    try:
+    with named('points with in_plane: '):
         fit = fit_plane(points, deviation)
-    except InputError as error:
-        raise InputError(f'points with in_plane: {error}') from error
     plane, count = fit.plane, len(inside)
     # Derivatives by the points' distances from the plane; changes within the plane have no effect.
     offsets = (points - plane.centroid) @ plane.axes.T

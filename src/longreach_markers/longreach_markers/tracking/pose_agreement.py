@@ -19,18 +19,19 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from longreach_dynamics.errors import LongreachError
 from longreach_markers.camera.geometry import Pose
+from longreach_markers.rig import Rig
 from longreach_markers.tracking.appearance import Appearance
 from longreach_markers.tracking.bodies import pose_covariances
-from longreach_markers.tracking.clock_offset import Clocks
-from longreach_markers.tracking.frames import typical_chi_square
+from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, clock_estimates
+from longreach_markers.tracking.frames import RigFrame, typical_chi_square
 from longreach_markers.tracking.pair_fit import HUBER, PairFit, Rays
 from longreach_markers.tracking.sightings import Sightings, json_fields
 
@@ -45,6 +46,11 @@ _SIZE, _SIZES = 0.007, 30
 _SIGHTINGS, _PRIOR_TURN, _PRIOR_SHIFT, _LEFT = 300, 0.05, 0.2, 0.3
 # Step of differences [rad], [m], and in normalised coordinates.
 _STEP = 1e-5
+# Time between the starts of two rounds of estimates of a running tracker [s of wall time], and the
+# number of latest sightings of each marker for them.
+_ROUND, _LATEST = 10.0, 600
+
+_Judgement = TypeVar('_Judgement', ClockOffset, 'Agreement')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,15 +269,63 @@ def refine_pose(
     """Find the pose of one camera again, from markers that it and other cameras have tracked."""
     from scipy.optimize import approx_fprime, least_squares
 
-    problem = _Refining(sightings, camera, plane_deviation, since)
-    count = sum(len(group.markers) for group in problem.groups)
-    if problem.count < _LEAST:
+    rig = sightings.rig
+    others = {name: one for name, one in rig.cameras.items() if name != camera}
+    two = [sightings.between(camera, name) for name in others]
+    fits = [fit for one in two if (fit := PairFit(one, since)).pairs]
+    every, available = max(1, _SIGHTINGS // sum(len(fit.pairs) for fit in fits)) if fits else 1, 0
+    # Of two cameras and a marker: places, and deviations of gaps and of distances from the plane.
+    groups: list[tuple[tuple[str, ...], int, np.ndarray, np.ndarray]] = []
+    for k, fit in enumerate(fits):
+        for m, (name, *_) in enumerate(fit.pairs):
+            seen = fit.common(m, np.zeros(1), ends=True)
+            # Each sighting counts for one other camera.
+            mine = np.arange(k, len(seen.times), len(fits))
+            available += len(mine)
+            which = mine[:: -(-len(mine) // every) or 1]
+            places, covariances = seen.places[:, which], seen.covariances[:, which]
+            rays, heights = Rays(fit.poses, places), np.empty_like(places)
+            for c, i in np.ndindex(2, 2):
+                near = places.copy()
+                near[c, :, i] += _STEP
+                change = Rays(fit.poses, near).points() - rays.points()
+                heights[c, :, i] = change @ rig.plane.normal / _STEP
+            gaps, away = (
+                np.einsum('cli,clij,clj->l', by, covariances, by)
+                for by in (rays.gradients(), heights)
+            )
+            deviations = np.sqrt([gaps, away + plane_deviation**2])
+            groups.append((fit.cameras, rig.names.index(name), places, deviations))
+    count = sum(places.shape[1] for _, _, places, _ in groups)
+    if available < _LEAST:
         raise LongreachError(
-            f'{problem.count} sightings of a marker by both cameras, allowed: {_LEAST} or more'
+            f'{available} sightings of a marker by both cameras, allowed: {_LEAST} or more'
         )
+    # Errors of the other poses, of a marker's height and of the plane (two rotations and a height)
+    # are common to all sightings.
+    plane = np.zeros((3, 3)) if rig.plane.covariance is None else rig.plane.covariance
+    rest = pose_covariances(dataclasses.replace(rig, cameras=others))
+    common = block_diag(rest, plane_deviation**2 * np.eye(len(rig.names)), plane)
+    none = np.zeros(len(common))
+
+    def residuals(change: np.ndarray, causes: np.ndarray = none) -> np.ndarray:
+        """Return gaps, then distances from the planes, over their deviations, (2 N,)."""
+        moves = dict(zip(others, causes[: len(rest)].reshape(-1, 6), strict=True))
+        moves[camera] = change
+        poses = {name: one.pose.moved(moves[name]) for name, one in rig.cameras.items()}
+        found = []
+        for cameras, m, places, deviations in groups:
+            rays = Rays([poses[name] for name in cameras], places)
+            along = (rays.points() - rig.plane.centroid) @ rig.plane.axes.T
+            tilt = np.column_stack([along[:, 1], -along[:, 0], np.ones(len(along))])
+            away = rig.plane.distance(rays.points()) - tilt @ causes[-3:]
+            away -= rig.markers[m].offset + causes[len(rest) + m]
+            found.append(np.array([rays.gaps, away]) / deviations)
+        return np.concatenate(found, axis=1).ravel()
+
     prior = np.array(3 * [_PRIOR_TURN] + 3 * [_PRIOR_SHIFT])
     found = least_squares(
-        lambda x: np.append(problem.residuals(x), x / prior),
+        lambda x: np.append(residuals(x), x / prior),
         np.zeros(6),
         x_scale=np.array(3 * [1e-3] + 3 * [1e-2]),
         loss='huber',
@@ -279,7 +333,7 @@ def refine_pose(
     )
     inverse = np.linalg.inv(found.jac.T @ found.jac)
     # Residuals larger than stated: the markers are farther from the plane, or the lens is poor.
-    scale = max(1.0, typical_chi_square(problem.residuals(found.x) ** 2))
+    scale = max(1.0, typical_chi_square(residuals(found.x) ** 2))
     left = np.sqrt(scale * np.diag(inverse)) / prior
     if not found.success or left.max() > _LEFT:
         raise LongreachError(
@@ -288,23 +342,13 @@ def refine_pose(
             f' {1e3 * math.sqrt(scale * np.trace(inverse[3:, 3:])):.2g} mm; record three or more'
             ' markers that are spread over the plane, or move them over it'
         )
-    # Errors of the other poses, of a marker's height and of the plane are common to all sightings.
-    heights = plane_deviation**2 * np.eye(len(problem.rig.names))
-    plane = problem.rig.plane.covariance
-    others = dataclasses.replace(problem.rig, cameras=problem.others)
-    common = block_diag(
-        pose_covariances(others), heights, np.zeros((3, 3)) if plane is None else plane
-    )
-    none = np.zeros(len(common))
-    by_causes = approx_fprime(none, lambda z: problem.residuals(found.x, z), _STEP)
+    by_causes = approx_fprime(none, lambda z: residuals(found.x, z), _STEP)
     effect = inverse @ found.jac[: 2 * count].T @ by_causes
     covariance = scale * inverse + effect @ common @ effect.T
-    before, after = (
-        typical_chi_square(problem.residuals(x)[:count] ** 2) for x in (np.zeros(6), found.x)
-    )
+    before, after = (typical_chi_square(residuals(x)[:count] ** 2) for x in (np.zeros(6), found.x))
     return Refinement(
         camera,
-        problem.rig.cameras[camera].pose.moved(found.x, 0.5 * (covariance + covariance.T)),
+        rig.cameras[camera].pose.moved(found.x, 0.5 * (covariance + covariance.T)),
         float(np.linalg.norm(found.x[:3])),
         float(np.linalg.norm(found.x[3:])),
         count,
@@ -313,78 +357,57 @@ def refine_pose(
     )
 
 
-class _Group(NamedTuple):
-    """Common sightings by the camera and another one."""
-
-    cameras: tuple[str, ...]  # in the rig's order
-    places: np.ndarray  # (2, n, 2), normalised coordinates
-    markers: np.ndarray  # (n,), index
-    deviations: np.ndarray  # (2, n), of gaps, and of distances from the plane [m]
-
-
-class _Refining:
+class CameraJudge:
     """
-    Residuals of a camera's pose; other poses and the plane are exact.
+    Judges clocks and poses of a rig's cameras by their latest sightings.
 
-    ``count``: sightings, of which ``groups`` contain as many as are used.
+    One estimate of two cameras for each call, since it takes some 0.1 s during which images wait.
+    ``now`` is on the monotonic clock [s]; the first round begins 10 s later. ``offset``,
+    ``agreement``: of the first two cameras that differ, or else of the first two; None: unknown.
     """
 
-    def __init__(
-        self, sightings: Sightings, camera: str, plane_deviation: float, since: float
-    ) -> None:
-        rig = self.rig = sightings.rig
-        self._camera = camera
-        self.others = {name: one for name, one in rig.cameras.items() if name != camera}
-        pairs = [sightings.between(camera, name) for name in self.others]
-        fits = [fit for two in pairs if (fit := PairFit(two, since)).pairs]
-        self.count, self.groups = 0, []
-        for k, fit in enumerate(fits):
-            seen = [fit.common(m, np.zeros(1), ends=True) for m in range(len(fit.pairs))]
-            names = [rig.names.index(pair[0]) for pair in fit.pairs]
-            # Each sighting counts for one other camera.
-            mine = np.arange(sum(len(one.times) for one in seen))[k :: len(fits)]
-            self.count += len(mine)
-            every = np.linspace(0, len(mine) - 1, _SIGHTINGS // len(fits)).round().astype(int)
-            which = mine[np.unique(every)] if len(mine) else mine
-            places = np.concatenate([one.places for one in seen], axis=1)[:, which]
-            covariances = np.concatenate([one.covariances for one in seen], axis=1)[:, which]
-            markers = np.repeat(names, [len(one.times) for one in seen])[which]
-            rays, normal = Rays(fit.poses, places), rig.plane.normal
-            # Derivatives of the height by the normalised coordinates.
-            heights = np.empty_like(places)
-            for c, i in np.ndindex(2, 2):
-                near = places.copy()
-                near[c, :, i] += _STEP
-                change = Rays(fit.poses, near).points() - rays.points()
-                heights[c, :, i] = change @ normal / _STEP
-            own, away = (
-                np.einsum('cli,clij,clj->l', by, covariances, by)
-                for by in (rays.gradients(), heights)
-            )
-            deviations = np.sqrt([own, away + plane_deviation**2])
-            self.groups.append(_Group(fit.cameras, places, markers, deviations))
+    def __init__(self, rig: Rig, now: float) -> None:
+        # Not at the first estimate, while images wait.
+        import scipy.interpolate
+        import scipy.ndimage  # noqa: F401
 
-    def residuals(self, change: np.ndarray, causes: np.ndarray | None = None) -> np.ndarray:
-        """
-        Return gaps, then distances from the planes, over their deviations, (2 N,).
+        self._sightings = Sightings(rig, _LATEST)
+        self._begun = now
+        self._round: Iterator[None] | None = None
+        self.offset: ClockOffset | None = None
+        self.agreement: Agreement | None = None
+        self._size = ''
 
-        ``change`` (6,): rotation vector [rad] and displacement [m]; ``causes`` (6 k + m + 3,):
-        those of the k other cameras, heights of the m markers over their planes, both in the
-        rig's order, and of the plane: two rotations and a height.
-        """
-        plane, count = self.rig.plane, 6 * len(self.others)
-        if causes is None:
-            causes = np.zeros(count + len(self.rig.names) + 3)
-        moves = dict(zip(self.others, causes[:count].reshape(-1, 6), strict=True))
-        moves[self._camera] = change
-        poses = {name: one.pose.moved(moves[name]) for name, one in self.rig.cameras.items()}
-        heights = causes[count:-3] + [marker.offset for marker in self.rig.markers]
-        found = []
-        for one in self.groups:
-            rays = Rays([poses[name] for name in one.cameras], one.places)
-            points = rays.points()
-            along = (points - plane.centroid) @ plane.axes.T
-            tilt = np.column_stack([along[:, 1], -along[:, 0], np.ones(len(along))])
-            away = plane.distance(points) - tilt @ causes[-3:] - heights[one.markers]
-            found.append(np.array([rays.gaps, away]) / one.deviations)
-        return np.concatenate(found, axis=1).ravel()
+    def add(self, frame: RigFrame) -> None:
+        """Add the result of the images of one time."""
+        self._sightings.add(frame)
+
+    def work(self, now: float) -> bool:
+        """Make the next estimate that is due."""
+        if self._round is None:
+            if now - self._begun < _ROUND:
+                return False
+            self._begun, self._round = now, self._estimates()
+        try:
+            next(self._round)
+        except StopIteration:
+            self._round = None
+        return self._round is None
+
+    def _estimates(self) -> Iterator[None]:
+        clocks = Clocks()
+        yield from clock_estimates(self._sightings, clocks, search=False)
+        self.offset = _worst(clocks.of_each())
+        self.agreement = _worst(compare_poses(self._sightings, clocks))
+        self._size = size_warning(self._sightings)
+
+    @property
+    def warning(self) -> str:
+        """Warning about clocks, else poses, as wrong clocks make cameras disagree, else sizes."""
+        known = (one.warning for one in (self.offset, self.agreement) if one is not None)
+        return next(filter(None, known), self._size)
+
+
+def _worst(found: Sequence[_Judgement]) -> _Judgement | None:
+    """Return the first result with a warning, or else the first one; None for one camera."""
+    return next((one for one in found if one.warning), next(iter(found), None))

@@ -33,9 +33,9 @@ from longreach_markers.rig import MarkerOnRig, Rig
 from longreach_markers.tracking.bodies import locate_body
 from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
-from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.plane_merging import PlaneMerger, height_variance
 from longreach_markers.tracking.ring_names import kinds_of, name_markers
+from longreach_markers.tracking.sightings import GapNoise
 
 # Standard deviations beyond which a difference is significant.
 _SURE = 3.5

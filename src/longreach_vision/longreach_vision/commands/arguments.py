@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import named
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import data_directory
 from longreach_markers.rig import Rig, load_rig
@@ -102,10 +102,8 @@ def rig_of(arguments: argparse.Namespace) -> Rig:
     """Return the rig given by the arguments, by default the installed one."""
     rig = load_rig(arguments.rig or installed_rig())
     scale = getattr(arguments, 'scale', 1.0)
-    try:
+    with named(f'--scale {scale:g}: '):
         return rig.scaled(scale)
-    except InputError as error:
-        raise InputError(f'--scale {scale:g}: {error}') from error
 
 
 def warn(*texts: str) -> None:

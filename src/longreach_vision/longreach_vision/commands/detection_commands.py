@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.model import Camera
 from longreach_markers.io.overlay import draw
@@ -133,15 +133,13 @@ def _detect(
         normal = np.array(normal) / max(map(abs, normal))
     view = {'camera': camera, 'normal_cam': normal}
     begin = time.perf_counter()
-    try:
+    with named(f'{file}: '):
         if arguments.at is not None:
             found = [
                 detect(image, arguments.at, arguments.radius, search=arguments.search, **view)
             ]
         else:
             found = find_markers(image, strict=True, **view)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
     spent = 1e3 * (time.perf_counter() - begin)
     # A picture without rings has one row, too.
     return [(seen, spent / len(found)) for seen in found] or [(None, spent)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_markers.camera.files import write_camera
 from longreach_markers.camera.model import MODELS
 from longreach_markers.rig import MarkerOnRig, load_rig
@@ -259,14 +259,12 @@ def _run_pose(arguments: argparse.Namespace) -> None:
     file, out = arguments.reference, arguments.out
     check_output(out, arguments.plot)
     reference = load_reference(file)
-    named = [getattr(reference.cameras, side).calibration for side in reference.sides]
-    read = [file, *(file.parent / name for name in named)]
+    entries = [getattr(reference.cameras, side) for side in reference.sides]
+    read = [file, *(file.parent / one.calibration for one in entries)]
     check_places({'--out': out, '--plot': arguments.plot}, read)
     cameras = read_cameras(reference, file.parent)
-    try:
+    with named(f'{file}: '):
         found = localise(reference, cameras)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
     notes: list[str] = []
     if out is not None:
         plane, notes = on_old_side(out, found.plane)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_markers.io.image_sources import Picture, pictures_of
 from longreach_markers.io.stored_images import ImageSource
 from longreach_markers.rig import Rig
@@ -51,7 +51,6 @@ from longreach_vision.commands.rig_files import write_poses, write_time
 from longreach_vision.commands.track_output import Targets, print_tracks, track_markers
 from longreach_vision.io.bag_files import BagImages, is_bag, read_tracks, read_truth
 from longreach_vision.io.track_table import cameras_of
-from longreach_vision.simulator.marker_path import MarkerPath
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
@@ -118,7 +117,11 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
 
 def _run_track(arguments: argparse.Namespace) -> None:
     whole = rig_of(arguments)
-    path = None if arguments.truth is None else _with_all(whole.names, arguments.truth)
+    path = None
+    if arguments.truth is not None:
+        path = motion_of(arguments.truth)
+        with named(f'--truth {arguments.truth}: '):
+            path = path.of(whole.names)
     with contextlib.ExitStack() as stack:
         rig, images, total, sources = _opened(stack, arguments, whole)
         read = [*rig_files(arguments), *arguments.recording, arguments.truth]
@@ -244,14 +247,6 @@ def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
     for frame in tracked_frames(arguments, rig):
         sightings.add(frame)
     return rig, sightings
-
-
-def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
-    path = motion_of(truth)
-    try:
-        return path.of(names)
-    except InputError as error:
-        raise InputError(f'--truth {truth}: {error}') from error
 
 
 # --- pose --refine ---------------------------------------------------------------------------

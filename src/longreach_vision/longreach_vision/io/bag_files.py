@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_markers.io.image_sources import Picture
 from longreach_markers.io.images import BitDepth, gray_of_compressed, to_gray
 from longreach_markers.tracking.frames import RigFrame
@@ -241,20 +241,16 @@ def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
         if stamp < latest:
             raise InputError(f'{bag}: time on {topic} goes back; record a run without a reset')
         latest = stamp
-        try:
+        with named(f'{bag}: {topic}: '):
             samples[stamp] = markers_from_message(message, names)
-        except InputError as error:
-            raise InputError(f'{bag}: {topic}: {error}') from error
     if not samples:
         raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
-    try:
+    with named(f'{bag}: {topic}: '):
         return MarkerPath(
             names,
             np.array(list(samples)) / _SECOND,
             *(np.array(values) for values in zip(*samples.values(), strict=True)),
         )
-    except InputError as error:
-        raise InputError(f'{bag}: {topic}: {error}') from error
 
 
 class BagImages:

@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CompressedImage, Image
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, named
 from longreach_markers.io.images import BitDepth, keep_freed_memory
 from longreach_markers.marker.detection import TRACKED, Observation
 from longreach_markers.rig import load_rig
@@ -60,10 +60,8 @@ class MarkerTracker:
         self._warned: dict[str, float] = {}
         rig = dataclasses.replace(load_rig(settings.rig), tracking=settings.tracking)
         self._rig = rig.scaled(settings.scale)
-        try:
+        with named(f'{settings.rig}, scale = {settings.scale:g}: '):
             self._rig.check_pixels()
-        except InputError as error:
-            raise InputError(f'{settings.rig}, scale = {settings.scale:g}: {error}') from error
         self.cameras = tuple(self._rig.cameras)
         self._publishers = TrackerPublishers(node, settings, self._rig)
         suffix = '/compressed' if settings.transport == 'compressed' else ''
