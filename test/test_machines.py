@@ -23,7 +23,7 @@ from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_machine.runs import Columns, Derived
 from longreach_markers.rig import rig_file
-from longreach_markers.setup.reference_points import Reference
+from longreach_markers.setup.localisation import Reference
 from longreach_node.frames import FrameParameters
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import _allowed
