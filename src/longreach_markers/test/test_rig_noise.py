@@ -19,9 +19,9 @@ from longreach_markers.camera.triangulation import Location, locate_in_plane, tr
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import MountedCamera, TrackingParameters, load_rig
 from longreach_markers.tracking.frames import Estimate, RigFrame
-from longreach_markers.tracking.gap_noise import GapNoise
 from longreach_markers.tracking.image_motion import ImageMotion
 from longreach_markers.tracking.rig_tracker import RigTracker
+from longreach_markers.tracking.sightings import GapNoise
 
 
 def test_merged_covariance_holds_what_the_plane_may_be_off():

@@ -10,7 +10,7 @@ from small_rig import NAMES, START, small_rig, write_small_rig
 from swinging import followed
 
 from longreach_markers.io.image_sources import open_source
-from longreach_markers.tracking import gap_noise
+from longreach_markers.tracking import sightings
 from longreach_markers.tracking.follower import Follower
 
 COUNT, RATE = 60, 30.0
@@ -60,7 +60,7 @@ def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures, mon
     }
     found = ratio(shown)
     assert 0.4 < ratio(pictures) < 2.0
-    monkeypatch.setattr(gap_noise, '_EXCESS', math.inf)
+    monkeypatch.setattr(sightings, '_EXCESS', math.inf)
     # A part: errors of both cameras are alike here (correlation 0.4), which is no gap of the rays.
     assert found < 0.96 * ratio(shown)
 

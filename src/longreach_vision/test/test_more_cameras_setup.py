@@ -19,9 +19,8 @@ from longreach_markers.camera.files import write_camera
 from longreach_markers.rig import load_rig
 from longreach_markers.setup.known_distance import DistanceCheck
 from longreach_markers.setup.localisation import localise, reference_file
-from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
-from longreach_markers.tracking.pose_agreement import Agreement, wrong_camera
+from longreach_markers.tracking.pose_agreement import Agreement, CameraJudge, wrong_camera
 from longreach_vision.commands.tracking_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
 

@@ -14,10 +14,14 @@ from swinging import followed
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import Location
 from longreach_markers.rig import MarkerOnRig, load_rig
-from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
-from longreach_markers.tracking.pose_agreement import Agreement, agreement_of, refine_pose
+from longreach_markers.tracking.pose_agreement import (
+    Agreement,
+    CameraJudge,
+    agreement_of,
+    refine_pose,
+)
 from longreach_markers.tracking.sightings import Sightings
 from longreach_vision.simulator.marker_path import MarkerPath
 

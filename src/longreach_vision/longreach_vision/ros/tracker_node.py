@@ -23,10 +23,10 @@ from longreach_dynamics.errors import InputError, named
 from longreach_markers.io.images import BitDepth, keep_freed_memory
 from longreach_markers.marker.detection import TRACKED, Observation
 from longreach_markers.rig import load_rig
-from longreach_markers.tracking.camera_judge import CameraJudge
 from longreach_markers.tracking.diagnostics import TrackingReport
 from longreach_markers.tracking.follower import Follower, size_error, warm_up
 from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
+from longreach_markers.tracking.pose_agreement import CameraJudge
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
