@@ -115,6 +115,7 @@ class StaticBoom:
                     f' {stretch.end:.1f} s'
                 )
         measured: dict[str, Mean] = {}
+        strains = [f'strain_{i + 1}' for i in range(machine.size)]
         actuators = constants_of(machine).actuators
         for i in range(machine.size):
             head, rod = means[f'p_head_{i + 1}'], means[f'p_rod_{i + 1}']
@@ -122,9 +123,7 @@ class StaticBoom:
             error = np.hypot(areas[0] * head.standard_error, areas[1] * rod.standard_error)
             force = areas[0] * head.value - areas[1] * rod.value
             measured[f'force_{i + 1}'] = Mean(force, float(error), head.rows)
-        for i in range(machine.size):
-            if f'strain_{i + 1}' in means:
-                measured[f'strain_{i + 1}'] = means[f'strain_{i + 1}']
+        measured |= {name: means[name] for name in strains if name in means}
         middle = 0.5 * (stretch.start + stretch.end)
         positions = tuple(means[f'{family}_{i + 1}'].value for i in range(machine.size))
         setting = Setting(positions, inclined, load_at(machine, recording, middle))
@@ -183,6 +182,7 @@ class StaticBoomModel:
         self, page: Identifiable, machine: BoomParameters, poses: tuple[StaticPose, ...]
     ) -> None:
         self._page, self._machine, self._poses = page, machine, poses
+        self._usual = page.values(machine)
         self._starts: dict[int, _Start] = {}
         self._known: dict[tuple[object, ...], tuple[np.ndarray, np.ndarray]] = {}
         N = machine.size
@@ -194,10 +194,6 @@ class StaticBoomModel:
         """Return forces [N] and strains of all poses; LongreachError where it cannot stand."""
         N = self._machine.size
         numbers = range(1, N + 1)
-        sensitivity = {
-            f'gauge_sensitivity_{i}': beam.strain_gauge.gain / self._machine.youngs_modulus
-            for i, beam in zip(numbers, self._machine.beams, strict=True)
-        }
         heavy = {name: value for name, value in values.items() if name.startswith(_OF_EQUILIBRIUM)}
         shifts = {
             inclined: tuple(values.get(f'{name}_{i}', 0.0) for i in numbers)
@@ -210,7 +206,7 @@ class StaticBoomModel:
             shown = forces[:, i - 1] / values.get(f'area_scale_{i}', 1.0)
             found[f'force_{i}'] = shown + left + values.get(f'force_bias_{i}', 0.0)
             name = f'gauge_sensitivity_{i}'
-            found[f'strain_{i}'] = values.get(name, sensitivity[name]) * stresses[:, i - 1]
+            found[f'strain_{i}'] = values.get(name, self._usual[name]) * stresses[:, i - 1]
         return found
 
     def _at_rest(

@@ -126,10 +126,7 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
             ('--static', '{poses}', '--payload', 'poses.csv=3', '--payload', 'poses.csv=5'),
             '--payload gives poses.csv two values, allowed: one',
         ),
-        (
-            ('--static', '{poses}', '--payload', 'poses.csv=9e4'),
-            'poses.csv: payload = 90000 kg: no',
-        ),
+        (('--static', '{poses}', '--payload', 'poses.csv=9e4'), 'poses.csv: payload = 90000 kg:'),
         (('--static', '{poses}', '{poses}'), 'poses.csv twice'),
         (('--release', '{poses}'), 'no event release or attach'),
         (('--release', '{poses}', '--signals', 'sound'), '--signals sound, allowed: pressures'),
@@ -143,10 +140,7 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
         (('--static', '{poses}', '--robust'), '--robust is for recordings of motion'),
         (('--static', '{poses}', '--validation', 'x'), '--validation x, allowed: recordings of'),
         (('--static', '{poses}', '--column', 'piston_1=piston_1:1e3'), 'is its unit right'),
-        (
-            ('--static', '{poses}', '--column', 'piston_2=piston_2:-1'),
-            'piston_2 in poses.csv goes',
-        ),
+        (('--static', '{poses}', '--column', 'piston_2=piston_2:-1'), 'piston_2 in poses.csv '),
     ],
 )
 def test_what_is_refused(poses, capsys, words, text):
