@@ -276,21 +276,10 @@ def load_rig(path: str | Path) -> Rig:
         cameras[field.name] = MountedCamera(
             camera, pose, entry.delay, entry.calibration_deviation, entry.line_time
         )
-    plane = values.plane
+    flat = values.plane
     with named(f'{file}: '):
-        rig = Rig(
-            cameras,
-            Plane(
-                np.array(plane.normal),
-                plane.offset,
-                _square(plane.covariance, 3),
-                None if plane.centroid is None else np.array(plane.centroid),  # type: ignore[arg-type]
-            ),
-            values.markers,
-            values.tracking,
-            values.bodies,
-            values.detection,
-        )
+        plane = Plane(flat.normal, flat.offset, _square(flat.covariance, 3), flat.centroid)
+        rig = Rig(cameras, plane, values.markers, values.tracking, values.bodies, values.detection)
         rig.check_pixels()
     return rig
 

@@ -1,4 +1,4 @@
-"""Subcommands of ``longreach vision`` for existing images and tracks: track, compare."""
+"""Subcommands of ``longreach vision`` for existing images and tracks."""
 
 from __future__ import annotations
 
@@ -55,9 +55,11 @@ from longreach_vision.io.track_table import cameras_of
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
 
+_DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
+
 
 def configure_tracking(commands: Any) -> None:
-    """Add the subcommands ``track``, ``sync`` and ``compare``."""
+    """Add the subcommands ``track``, ``sync``, ``compare`` and ``check``."""
     track = commands.add_parser(
         'track',
         help='track markers in videos, folders of pictures, or a bag of images',
@@ -96,6 +98,29 @@ def configure_tracking(commands: Any) -> None:
     add_format(beside)
     add_options(beside, 'csv', 'plot', 'movement')
     beside.set_defaults(run=_run_compare)
+
+    check = commands.add_parser(
+        'check',
+        help='compare the measured distance of two markers with the known one',
+        description='Tracks a bar with a marker at each end, and compares the distance of the'
+        ' triangulated markers with the known one: the true accuracy of cameras and poses.',
+    )
+    add_recording(check)
+    add_format(check)
+    check.add_argument(
+        '--distance',
+        metavar='MARKER:MARKER=LENGTH',
+        action='append',
+        required=True,
+        help='two markers and the distance of their centres [m]; may be repeated',
+    )
+    check.add_argument(
+        '--deviation',
+        type=positive,
+        default=5e-4,
+        help='standard deviation of the known distances [m] (default: 0.0005)',
+    )
+    check.set_defaults(run=_run_check)
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:
@@ -335,33 +360,7 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     print_tracks(targets, rig, tracks, path)
 
 
-_DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
-
-
-def configure_check(commands: Any) -> None:
-    """Add the subcommand ``check``."""
-    check = commands.add_parser(
-        'check',
-        help='compare the measured distance of two markers with the known one',
-        description='Tracks a bar with a marker at each end, and compares the distance of the'
-        ' triangulated markers with the known one: the true accuracy of cameras and poses.',
-    )
-    add_recording(check)
-    add_format(check)
-    check.add_argument(
-        '--distance',
-        metavar='MARKER:MARKER=LENGTH',
-        action='append',
-        required=True,
-        help='two markers and the distance of their centres [m]; may be repeated',
-    )
-    check.add_argument(
-        '--deviation',
-        type=positive,
-        default=5e-4,
-        help='standard deviation of the known distances [m] (default: 0.0005)',
-    )
-    check.set_defaults(run=_run_check)
+# --- check -----------------------------------------------------------------------------------
 
 
 def _run_check(arguments: argparse.Namespace) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
@@ -33,14 +32,21 @@ from longreach_vision.commands.arguments import (
 from longreach_vision.commands.detection_commands import configure_detection
 from longreach_vision.commands.setup_commands import configure_setup
 from longreach_vision.commands.track_output import Targets, in_plane, track_markers
-from longreach_vision.commands.tracking_commands import configure_check, configure_tracking
+from longreach_vision.commands.tracking_commands import configure_tracking
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
-from longreach_vision.simulator.scene import CameraLook, load_look
+from longreach_vision.simulator.scene import load_look
+
+SUMMARY = 'two cameras that track circular markers (Henikl 2015)'
 
 
-def configure_simulation(commands: Any) -> None:
-    """Add the subcommands ``render`` and ``simulate``."""
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of ``longreach vision``."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+    configure_setup(commands)
+    configure_detection(commands)
+    configure_tracking(commands)
+
     render = commands.add_parser('render', help='render simulated images of a motion')
     _add_motion(render)
     render.add_argument('--out', metavar='DIR', type=Path, required=True, help='new directory')
@@ -53,57 +59,6 @@ def configure_simulation(commands: Any) -> None:
     add_outputs(simulate)
     simulate.set_defaults(run=_run_simulate)
 
-
-def _add_motion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'path',
-        metavar='PATH.csv|BAG',
-        type=Path,
-        help='CSV file with time, MARKER.x, MARKER.z, or a bag with marker_truth',
-    )
-    add_rig(parser)
-    add_options(parser, 'truth-topic')
-    parser.add_argument('--look', metavar='FILE', type=Path, help='look file of the pictures')
-    parser.add_argument(
-        '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
-    )
-    parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
-    add_options(parser, 'scale')
-
-
-def _look_of(arguments: argparse.Namespace) -> CameraLook:
-    return load_look(arguments.look).scaled(arguments.scale)
-
-
-def _read(arguments: argparse.Namespace) -> list[Path | None]:
-    return [*rig_files(arguments), arguments.path, arguments.look]
-
-
-def _run_simulate(arguments: argparse.Namespace) -> None:
-    rig = rig_of(arguments)
-    path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic).of(rig.names))
-    times = frame_times(path, arguments.rate, arguments.duration)
-    targets = Targets(arguments, rig.names, _read(arguments))
-    simulators = simulators_of(rig, _look_of(arguments))
-    images = drawn_pictures(simulators, path, times, rig.delays)
-    track_markers(targets, rig, images, len(times), path)
-
-
-def _run_render(arguments: argparse.Namespace) -> None:
-    rig = rig_of(arguments)
-    check_places({'--out': arguments.out}, _read(arguments))
-    path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic))
-    times = frame_times(path, arguments.rate, arguments.duration)
-    simulators = simulators_of(rig, _look_of(arguments))
-    render_sequence(simulators, path, times, arguments.out, rig.delays)
-    size = next(iter(simulators.values())).camera
-    print(f'{len(times)} images of {size.width} x {size.height} px of each camera:')
-    for name in simulators:
-        print(f'  {name}: {arguments.out / name}')
-
-
-def configure_nodes(commands: Any) -> None:
-    """Add the subcommands ``demo`` and ``initialize``."""
     add_demo(commands, 'boom, cameras and tracker over ROS: run, record, compare, draw', _run_demo)
     commands.choices['demo'].add_argument(
         '--scale',
@@ -130,6 +85,50 @@ def configure_nodes(commands: Any) -> None:
     )
     add_node_options(begin, 'vision')
     begin.set_defaults(run=_run_initialize)
+
+
+def _add_motion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'path',
+        metavar='PATH.csv|BAG',
+        type=Path,
+        help='CSV file with time, MARKER.x, MARKER.z, or a bag with marker_truth',
+    )
+    add_rig(parser)
+    add_options(parser, 'truth-topic')
+    parser.add_argument('--look', metavar='FILE', type=Path, help='look file of the pictures')
+    parser.add_argument(
+        '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
+    )
+    parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
+    add_options(parser, 'scale')
+
+
+def _read(arguments: argparse.Namespace) -> list[Path | None]:
+    return [*rig_files(arguments), arguments.path, arguments.look]
+
+
+def _run_simulate(arguments: argparse.Namespace) -> None:
+    rig = rig_of(arguments)
+    path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic).of(rig.names))
+    times = frame_times(path, arguments.rate, arguments.duration)
+    targets = Targets(arguments, rig.names, _read(arguments))
+    simulators = simulators_of(rig, load_look(arguments.look).scaled(arguments.scale))
+    images = drawn_pictures(simulators, path, times, rig.delays)
+    track_markers(targets, rig, images, len(times), path)
+
+
+def _run_render(arguments: argparse.Namespace) -> None:
+    rig = rig_of(arguments)
+    check_places({'--out': arguments.out}, _read(arguments))
+    path = in_plane(rig, motion_of(arguments.path, arguments.truth_topic))
+    times = frame_times(path, arguments.rate, arguments.duration)
+    simulators = simulators_of(rig, load_look(arguments.look).scaled(arguments.scale))
+    render_sequence(simulators, path, times, arguments.out, rig.delays)
+    size = next(iter(simulators.values())).camera
+    print(f'{len(times)} images of {size.width} x {size.height} px of each camera:')
+    for name in simulators:
+        print(f'  {name}: {arguments.out / name}')
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:
@@ -175,17 +174,3 @@ def _run_initialize(arguments: argparse.Namespace) -> None:
 
     given = arguments.camera, arguments.name, arguments.at, arguments.radius
     print(initialize(*given, node, arguments.namespace, arguments.timeout))
-
-
-SUMMARY = 'two cameras that track circular markers (Henikl 2015)'
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands of ``longreach vision``."""
-    commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    configure_setup(commands)
-    configure_detection(commands)
-    configure_tracking(commands)
-    configure_check(commands)
-    configure_simulation(commands)
-    configure_nodes(commands)
