@@ -55,8 +55,7 @@ from longreach_node import diagnostics, qos
 from longreach_node.frames import Transforms
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
-from longreach_vision.ros.camera_node import CameraNode
-from longreach_vision.ros.simulated_node import SimulatedNode
+from longreach_vision.ros.camera_node import CameraNode, SimulatedNode
 from longreach_vision.ros.tracker_node import TrackerNode
 from longreach_vision.ros.tracker_publishers import _Drawing
 
@@ -298,8 +297,7 @@ def test_stamps_that_are_wrong_are_said(start, taken, text, values):
     tracker = start(lossless='true')
     tracker.send(taken())
     tracker.says('/left/image_raw' if 'back' not in text else text, text)
-    if values:
-        tracker.reported(**values)
+    tracker.reported(**values)
 
 
 @pytest.mark.parametrize(
@@ -395,8 +393,7 @@ def test_a_marker_is_initialised_where_somebody_has_seen_it(start):
 
 @pytest.mark.parametrize(('images', 'rate'), [(15.0, 5.0), (15.0, 10.0), (10.0, 10.0), (5.0, 9.0)])
 def test_the_rate_of_what_is_looked_at_is_that_of_the_parameter(images, rate):
-    publisher = SimpleNamespace(get_subscription_count=lambda: 1)
-    drawing = _Drawing(publisher)
+    drawing = _Drawing(SimpleNamespace(get_subscription_count=lambda: 1))
     for begin in (1.78e9, 0.0):
         # Time goes back in between.
         stamps = [round(1e9 * (begin + k / images)) for k in range(600)]
