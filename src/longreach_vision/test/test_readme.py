@@ -15,8 +15,11 @@ from longreach_markers.rig import load_rig, rig_file
 from longreach_markers.setup.localisation import Reference
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import columns_of
-from longreach_vision.ros.node_parameters import CameraNodeParameters, TrackerParameters
-from longreach_vision.ros.simulated_node import SimulatedParameters
+from longreach_vision.ros.node_parameters import (
+    CameraNodeParameters,
+    SimulatedParameters,
+    TrackerParameters,
+)
 from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook

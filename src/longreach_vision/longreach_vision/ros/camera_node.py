@@ -30,7 +30,11 @@ from longreach_node.clock import steady_clock
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_vision.ros.image_publishers import ImagePublishers
-from longreach_vision.ros.node_parameters import CameraNodeParameters
+from longreach_vision.ros.node_parameters import (
+    CameraNodeParameters,
+    SimulatedParameters,
+    tracking_of_rig,
+)
 from longreach_vision.simulator.camera_simulator import (
     CameraSimulator,
     frame_rng,
@@ -207,3 +211,27 @@ class CameraNode(Node):
             level, text = diagnostics.OK, 'drawing'
         values = {**self._counts, 'waiting': len(self._waiting)}
         self._diagnostics.publish(stamp_of(self._stamp), level, text, values)
+
+
+class SimulatedNode(CameraNode):
+    """Simulated cameras, and a tracker of their images, which bypass the middleware."""
+
+    def __init__(self) -> None:
+        # The cameras alone do not need it.
+        from longreach_vision.ros.tracker_node import MarkerTracker
+
+        super().__init__('simulated', SimulatedParameters, tracking_of_rig)
+        settings = self.settings
+        assert isinstance(settings, SimulatedParameters)
+        self._tracker = MarkerTracker(self, settings, 'tracker')
+        self.viewer = self._tracker.add
+
+    def change(self, settings: CameraNodeParameters) -> None:
+        """Continue with parameters that were changed at run time."""
+        super().change(settings)
+        assert isinstance(settings, SimulatedParameters)
+        self._tracker.change(settings)
+
+    def is_watched(self) -> bool:
+        """Return whether the required subscribers of images and results are present."""
+        return self._tracker.has_recorders() and super().is_watched()

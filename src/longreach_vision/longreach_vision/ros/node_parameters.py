@@ -142,6 +142,11 @@ class TrackerParameters(RigParameters, TrackingParameters):
         return TrackingParameters(**{name: getattr(self, name) for name in names})
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimulatedParameters(CameraNodeParameters, TrackerParameters):
+    """Parameters of simulated cameras and tracker in one node."""
+
+
 def _check_frame(name: str) -> None:
     if not name.strip('/ '):
         raise InputError(f'frame_id = {name!r}, allowed: the name of a frame')

@@ -14,6 +14,6 @@ os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 _IMAGES = 'fastdds_images.xml'
 
 camera = node_entry('longreach_vision.ros.camera_node:CameraNode', _IMAGES)
-simulated = node_entry('longreach_vision.ros.simulated_node:SimulatedNode', _IMAGES)
+simulated = node_entry('longreach_vision.ros.camera_node:SimulatedNode', _IMAGES)
 tracker = node_entry('longreach_vision.ros.tracker_node:TrackerNode')
 video = node_entry('longreach_vision.ros.video_node:VideoNode', _IMAGES)

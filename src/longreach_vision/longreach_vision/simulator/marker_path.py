@@ -82,8 +82,11 @@ class MarkerPath:
         self.names = tuple(names)
         self.times = np.array(times, dtype=np.float64)
         self._positions = np.array(positions, dtype=np.float64)
-        if velocities is None:
-            velocities = _slopes(self.times, self._positions)
+        if velocities is None and self.times.size < 2:
+            velocities = np.zeros_like(self._positions)
+        elif velocities is None:
+            order: Literal[1, 2] = 2 if self.times.size > 2 else 1
+            velocities = np.gradient(self._positions, self.times, axis=0, edge_order=order)
         self._velocities = np.array(velocities, dtype=np.float64)
         for values in (self.times, self._positions, self._velocities):
             if not np.isfinite(values).all():
@@ -145,13 +148,6 @@ class MarkerPath:
         positions = self._positions.copy()
         positions[:, self.names.index(name)] += offset
         return MarkerPath(self.names, self.times, positions, self._velocities)
-
-
-def _slopes(times: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    if times.size < 2:
-        return np.zeros_like(positions)
-    order: Literal[1, 2] = 2 if times.size > 2 else 1
-    return np.asarray(np.gradient(positions, times, axis=0, edge_order=order))
 
 
 def _vectors(table: Table, names: Sequence[str], what: str) -> np.ndarray:
