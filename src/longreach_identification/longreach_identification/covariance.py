@@ -102,55 +102,46 @@ def noise_of(
         likelihood += part.size * (math.log(variance) + 1.0)
         variance *= part.size / max(1.0, part.size - taken)
         total += coloured_product(J, coefficients, variance)
-    return total + _shared(few, count) + _repeated(fit, few, count), likelihood, extra
+    return total + _related(fit, few, count), likelihood, extra
 
 
-def _shared(few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int) -> np.ndarray:
-    """Return the part of J^T Gamma J between different signals with few rows."""
+def _related(
+    fit: Search, few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int
+) -> np.ndarray:
+    """Return the part of J^T Gamma J between rows: at the same time, and of a signal in a pose."""
+    if not few:
+        return np.zeros((count, count))
     names = list(dict.fromkeys(block.signal for block, _, _ in few))
-    pairs: dict[tuple[int, int], list[tuple[np.ndarray, ...]]] = {}
-    for (one, r, J), (other, s, K) in itertools.combinations(few, 2):
-        if one.recording == other.recording:
-            _, i, j = np.intersect1d(one.times, other.times, return_indices=True)
-            key = names.index(one.signal), names.index(other.signal)
-            pairs.setdefault(key, []).append((r[i], s[j], J[i], K[j]))
-    related = np.eye(len(names))
-    for (a, b), parts in pairs.items():
-        r, s = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-        size = float(np.linalg.norm(r) * np.linalg.norm(s))
-        if r.size >= _FEWEST_SHARED and size > 0.0:
-            related[a, b] = related[b, a] = float(r @ s) / size
+    r, J = (np.concatenate([one[k] for one in few]) for k in (1, 2))
+    rows = [(block, np.ones(part.size)) for block, part, _ in few]
+    signal = np.concatenate([names.index(block.signal) * ones for block, ones in rows])
+    when = np.concatenate([block.times + 1j * block.recording * ones for block, ones in rows])
+    pose = np.arange(r.size)
+    if fit.problem.poses:
+        pose = np.concatenate([fit.problem.poses[one.recording][one.rows] for one, _ in rows])
+    at_once, in_pose = (
+        np.equal.outer(one, one) & ~np.eye(r.size, dtype=bool) for one in (when, pose)
+    )
+    gamma, related = np.zeros((r.size, r.size)), np.eye(len(names))
+    for a, b in itertools.combinations_with_replacement(range(len(names)), 2):
+        place = np.ix_(signal == a, signal == b)
+        pairs = (in_pose if a == b else at_once)[place]
+        x, y = r[signal == a], r[signal == b]
+        size = math.sqrt((pairs.sum(1) @ x**2) * (pairs.sum(0) @ y**2))
+        different = pairs.sum() if a != b else np.unique(pose[signal == a]).size
+        if different < _FEWEST_SHARED or size == 0.0:
+            continue
+        if a == b:
+            gamma[place] = max(0.0, float(x @ pairs @ y) / size) * pairs
+        else:
+            related[a, b] = related[b, a] = float(x @ pairs @ y) / size
     # Estimated pair by pair, they need not belong to any distribution.
     values, vectors = np.linalg.eigh(related)
     related = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    found = np.zeros((count, count))
-    for (a, b), parts in pairs.items():
-        scale = related[a, b] / math.sqrt(related[a, a] * related[b, b])
-        for _, _, J, K in parts:
-            found += scale * (J.T @ K + K.T @ J)
-    return found
-
-
-def _repeated(
-    fit: Search, few: Sequence[tuple[Block, np.ndarray, np.ndarray]], count: int
-) -> np.ndarray:
-    """Return the part of J^T Gamma J between rows of a signal in the same pose."""
-    found = np.zeros((count, count))
-    if not fit.problem.poses:
-        return found
-    for name in {block.signal for block, _, _ in few}:
-        own = [one for one in few if one[0].signal == name]
-        poses = [fit.problem.poses[block.recording][block.rows] for block, _, _ in own]
-        r, J = (np.concatenate([one[k] for one in own]) for k in (1, 2))
-        _, pose, rows = np.unique(np.concatenate(poses), return_inverse=True, return_counts=True)
-        sums, squares = np.bincount(pose, r), np.bincount(pose, r**2)
-        size = float((rows - 1) @ squares)
-        if rows.size >= _FEWEST_SHARED and size > 0.0:
-            together = np.zeros((rows.size, count))
-            np.add.at(together, pose, J)
-            related = max(0.0, float(sums @ sums - squares.sum()) / size)
-            found += related * (together.T @ together - J.T @ J)
-    return found
+    related /= np.sqrt(np.outer(np.diag(related), np.diag(related)))
+    own = signal.astype(int)
+    gamma += np.where(np.not_equal.outer(own, own) & at_once, related[np.ix_(own, own)], 0.0)
+    return np.asarray(J.T @ gamma @ J)
 
 
 def inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
