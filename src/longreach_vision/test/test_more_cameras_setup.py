@@ -46,7 +46,10 @@ def bar(tmp_path_factory):
 
 def test_sync_writes_the_delay_of_each_camera(capsys, bar):
     sources = [bar / 'seen' / name for name in THREE]
-    told = printed(capsys, 'sync', *sources, '--rig', bar / 'rig.yaml')
+    words = (*sources, '--rig', bar / 'rig.yaml')
+    found = printed(capsys, 'check', *words, '--distance', f'one:two={LENGTH}')['warnings']
+    assert ['stamps of right are' in text for text in found].count(True) == 1
+    told = printed(capsys, 'sync', *words)
     assert [one['camera'] for one in told['cameras']] == ['right', 'top']
     assert told['failed'] == []
     found = load_rig(bar / 'rig.yaml').cameras

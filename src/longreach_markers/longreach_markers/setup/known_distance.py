@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +26,6 @@ from longreach_markers.tracking.sightings import json_fields
 # Least number of pairs for a judgement; standard deviations beyond which a mean is not explained,
 # and times beyond which a scatter is not.
 _LEAST, _SURE, _TIMES = 10, 3.0, 2.0
-
-
-class _Pair(NamedTuple):
-    """Distance of both markers in the images of one time."""
-
-    distance: float  # [m]
-    noise: float  # its variance from the pixels [m^2]
-    by_poses: np.ndarray  # (6 n,), derivatives by rotation vectors and translations of all poses
-    lens: float  # variance from errors of the calibrations [m^2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,9 +67,10 @@ class DistanceCheck:
     def warnings(self) -> tuple[str, ...]:
         """What is not explained, with what to do."""
         one, two = self.markers
-        who = ' and '.join(self.cameras) if len(self.cameras) == 2 else 'both cameras'
-        who = 'two cameras' if len(self.cameras) > 2 else who
-        by = f' by {who}' if len(self.cameras) == 2 else ' by all cameras' * bool(self.cameras)
+        who, by = ('two cameras', ' by all cameras') if self.cameras else ('both cameras', '')
+        if len(self.cameras) == 2:
+            who = ' and '.join(self.cameras)
+            by = f' by {who}'
         if self.pairs < _LEAST:
             text = f'{who} track {one} and {two} in {self.pairs} image pairs, allowed: at least'
             return (f'{text} {_LEAST}; carry the bar where they see it',)
@@ -149,19 +141,21 @@ class KnownDistance:
         for what, value in (('length', length), ('deviation', length_deviation)):
             if not 0.0 < value < math.inf:
                 raise InputError(f'{what} = {value} m, allowed: above 0')
-        self._rig, self._markers, self._told = rig, markers, cameras
-        self._length, self._length_deviation = length, length_deviation
-        self._pairs: list[_Pair] = []
+        none = 4 * [math.nan]
+        self._rig = rig
+        self._result = DistanceCheck(markers, length, length_deviation, 0, *none, cameras)
+        # Of images: distance [m], its variances from pixels and calibrations [m^2], and its
+        # derivatives by rotation vectors and translations of all poses.
+        self._pairs: list[list[float]] = []
 
     def add(self, frame: RigFrame) -> None:
         """Add images of one time; markers that two cameras or more track count."""
-        seen = []
-        for name in self._markers:
+        seen, told = [], self._result.cameras
+        for name in self._result.markers:
             one = frame.estimates[name]
             cameras, point = one.cameras, one.triangulated
-            if len(self._told) == 2:
-                cameras = self._told
-                point = frame.disagreements.get((name, *cameras))
+            if len(told) == 2:
+                cameras, point = told, frame.disagreements.get((name, *told))
             elif not (one.status == TRACKED or one.is_off_plane) or len(cameras) < 2:
                 return
             if point is None:
@@ -181,25 +175,23 @@ class KnownDistance:
             deviations = np.repeat([one.calibration_deviation for one in used], 2)
             # Errors of distant pixels are independent.
             lens += float(np.sum((by_pixels * deviations) ** 2))
-        self._pairs.append(_Pair(distance, noise, by_poses, lens))
+        self._pairs.append([distance, noise, lens, *by_poses])
 
     def result(self) -> DistanceCheck:
         """Return the comparison."""
-        known = (self._markers, self._length, self._length_deviation, len(self._pairs))
         if not self._pairs:
-            unknown = math.nan, math.nan, math.nan, math.nan
-            return DistanceCheck(*known, *unknown, self._told)
-        distances = np.array([pair.distance for pair in self._pairs])
-        noise = float(np.mean([pair.noise for pair in self._pairs]))
-        lens = float(np.mean([pair.lens for pair in self._pairs]))
-        gradients = np.array([pair.by_poses for pair in self._pairs])
-        mean, S = gradients.mean(axis=0), pose_covariances(self._rig)
-        away = gradients - mean
-        return DistanceCheck(
-            *known,
-            float(distances.mean()),
-            float(distances.std(ddof=1)) if len(distances) > 1 else math.nan,
-            math.sqrt(float(mean @ S @ mean) + lens + noise / len(distances)),
-            math.sqrt(noise + lens + float(np.mean(np.sum((away @ S) * away, axis=1)))),
-            self._told,
+            return self._result
+        pairs = np.array(self._pairs)
+        distances, gradients = pairs[:, 0], pairs[:, 3:]
+        (noise, lens), mean = pairs[:, 1:3].mean(axis=0).tolist(), gradients.mean(axis=0)
+        S, away = pose_covariances(self._rig), gradients - mean
+        return dataclasses.replace(
+            self._result,
+            pairs=len(distances),
+            mean=float(distances.mean()),
+            scatter=float(distances.std(ddof=1)) if len(distances) > 1 else math.nan,
+            mean_explained=math.sqrt(float(mean @ S @ mean) + lens + noise / len(distances)),
+            scatter_explained=math.sqrt(
+                noise + lens + float(np.mean(np.sum((away @ S) * away, axis=1)))
+            ),
         )

@@ -9,7 +9,6 @@ during the sightings, and by which camera's image.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 
@@ -56,11 +55,10 @@ class ClockOffset:
     Parameters
     ----------
     cameras : (str, str)
-    offset : float
+    offset, deviation : float
         Time by which stamps of the second camera are later than those of the first for the same
-        instant [s], in addition to the delays in the rig; NaN if there are too few sightings.
-    deviation : float
-        Standard error [s]; inf for too few sightings, or if the estimate has not converged.
+        instant, in addition to the delays in the rig, and its standard error [s]; NaN and inf for
+        too few sightings, inf if the estimate has not converged.
     interval : float
         Usual interval between images [s].
     speed : float
@@ -69,30 +67,23 @@ class ClockOffset:
         Number of sightings of a marker by both cameras.
     marker : str
         Marker whose positions the offset moves most.
-    error : float
-        Movement of its triangulated positions by the offset, exceeded in 1 % of images [m].
-    shift : float
-        Movement of its pixels by the offset over their standard deviation, likewise.
-    line_time : float
-        Mean line time of both cameras [s], in addition to that in the rig; NaN if unknown.
-    line_deviation : float
-        Standard error of it [s].
-    lines_apart : float
-        Line time of the second camera minus that of the first [s], in addition to those in the
-        rig; 0 if it is not significant, NaN if unknown.
-    lines_apart_deviation : float
-        Standard error of it [s].
-    line_shift : float
+    error, shift : float
+        Movement of its triangulated positions by the offset [m], and of its pixels over their
+        standard deviation, exceeded in 1 % of images.
+    line_time, line_deviation : float
+        Mean line time of both cameras, in addition to that in the rig, and its standard error
+        [s]; NaN if unknown.
+    lines_apart, lines_apart_deviation : float
+        Line time of the second camera minus that of the first, in addition to those in the rig,
+        and its standard error [s]; 0 if it is not significant, NaN if unknown.
+    line_shift, line_error : float
         Movement of pixels by the line time, or by this difference, over their standard deviation,
-        exceeded in 1 % of images.
-    line_error : float
-        Movement of markers while it exposes the rows from the middle to theirs, likewise [m].
+        and of markers while it exposes the rows from the middle to theirs [m], exceeded in 1 % of
+        images.
     steps : tuple of ClockStep
         Jumps of the clocks; the offset is that before the first one.
-    bump : float
-        Time at which a camera was bumped last [s]; NaN if none was.
-    moved : str
-        Camera that was bumped; empty if unknown.
+    bump, moved : float, str
+        Time at which a camera was bumped last [s], NaN if none was; this camera, empty if unknown.
     misfit : float
         Scale of the residuals over that of the noise of pixels and calibration.
     contradiction : (float, float), optional
@@ -177,13 +168,13 @@ class ClockOffset:
         text = f'{what}{1e3 * self.offset:+.3f} ms, standard error {1e3 * self.deviation:.3f} ms'
         if math.isfinite(self.bump):
             text += f', until {self.moved or "a camera"} was bumped at t = {self.bump:.2f} s'
-        text += '\nrolling shutter of both: '
+        shutter = 'rolling shutter of both: cannot be known from this motion'
         if self.is_line_time_known:
-            text += f'{1e6 * self.line_time:+.2f} us a row of these images, standard error'
-            text += f' {1e6 * self.line_deviation:.2f} us'
-        else:
-            text += 'cannot be known from this motion'
-        return '\n'.join(filter(None, (text, self._contradiction)))
+            shutter = (
+                f'rolling shutter of both: {1e6 * self.line_time:+.2f} us a row of these images,'
+                f' standard error {1e6 * self.line_deviation:.2f} us'
+            )
+        return '\n'.join(filter(None, (text, shutter, self._contradiction)))
 
     @property
     def _contradiction(self) -> str:
@@ -199,63 +190,61 @@ class ClockOffset:
     @property
     def _shutters(self) -> str:
         first, second = self.cameras
+        deviation = f'(standard error {1e6 * self.lines_apart_deviation:.2f} us)'
         return (
             f'rolling shutters of {second} and {first} differ by {1e6 * self.lines_apart:+.2f} us'
-            f' a row of these images (standard error {1e6 * self.lines_apart_deviation:.2f} us):'
-            ' write line_time of both from the data sheets into the rig (negative if read from'
-            ' below), then run sync again'
+            f' a row of these images {deviation}: write line_time of both from the data sheets'
+            ' into the rig (negative if read from below), then run sync again'
         )
 
     @property
     def _steps(self) -> str:
         first, second = self.cameras
-        parts = []
-        for one in self.steps:
-            against = (
-                '' if one.camera else f', against {first}, or that of {first} by the opposite,'
-            )
-            parts.append(
-                f'clock of {one.camera or second} jumps by {1e3 * one.jump:+.1f} ms{against} at'
-                f' t = {one.time:.2f} s (standard error {1e3 * one.deviation:.1f} ms)'
-            )
-        return '; '.join(parts)
+        against = f', against {first}, or that of {first} by the opposite,'
+        return '; '.join(
+            f'clock of {one.camera or second} jumps by {1e3 * one.jump:+.1f} ms'
+            f'{"" if one.camera else against} at t = {one.time:.2f} s'
+            f' (standard error {1e3 * one.deviation:.1f} ms)'
+            for one in self.steps
+        )
 
     @property
     def warning(self) -> str:
         """Warning about a significant offset, with its effect and a remedy; empty for none."""
         first, second = self.cameras
-        wrong = 'positions of {} are wrong by up to {:.2g} mm, ' + _NOT_STATED
         sync = 'longreach vision sync RECORDING --rig RIG.yaml'
+        marker, moving = (
+            f'positions of {who} are wrong by up to {1e3 * error:.2g} mm, {_NOT_STATED}'
+            for who, error in (
+                (self.marker or 'moving markers', self.error),
+                ('moving markers', max(self.line_error, self.error)),
+            )
+        )
         if self.steps:
-            effect = wrong.format(self.marker or 'moving markers', 1e3 * self.error)
             jumps = [-one.jump if one.camera == first else one.jump for one in self.steps]
             why = 'images were lost and the others stamped by their number, or the clock was set'
             if len(jumps) > 1 and (min(jumps) > 0.0 or max(jumps) < 0.0):
                 rate = sum(jumps[1:]) / (self.steps[-1].time - self.steps[0].time)
                 why += f', or that of {second} runs at another rate, by {1e6 * rate:+.0f} ppm'
             return (
-                f'{self._steps}: {why}; {effect}; no camera has moved and no delay corrects this:'
+                f'{self._steps}: {why}; {marker}; no camera has moved and no delay corrects this:'
                 ' record with the time of each exposure, or use one part alone'
             )
         if self.lines_differ:
-            effect = wrong.format('moving markers', 1e3 * max(self.line_error, self.error))
-            return f'{self._shutters}; until then {effect}'
+            return f'{self._shutters}; until then {moving}'
         if self.has_line_time:
-            effect = wrong.format('moving markers', 1e3 * max(self.line_error, self.error))
             return (
                 f'{first} and {second} have rolling shutters: {1e6 * self.line_time:.2f} us a row'
                 f' of these images (standard error {1e6 * self.line_deviation:.2f} us, both'
-                ' alike), and'
-                f' stamps of {second} are {1e3 * self.offset:+.2f} ms late: {effect}; use cameras'
-                f' with a global shutter, or add line_time to the rig: {sync}'
+                f' alike), and stamps of {second} are {1e3 * self.offset:+.2f} ms late: {moving};'
+                f' use cameras with a global shutter, or add line_time to the rig: {sync}'
             )
         if not self.is_significant:
             return self._contradiction
         late = 'later' if self.offset > 0.0 else 'earlier'
-        effect = wrong.format(self.marker, 1e3 * self.error)
         return (
             f'stamps of {second} are {1e3 * abs(self.offset):.2f} ms (standard error'
-            f' {1e3 * self.deviation:.2f} ms) {late} than those of {first}: triangulated {effect};'
+            f' {1e3 * self.deviation:.2f} ms) {late} than those of {first}: triangulated {marker};'
             f' trigger both cameras together, or add the delay to the rig: {sync}'
         )
 
@@ -302,33 +291,31 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
     there, stamped = fit.rows(found.offsets), fit.rows(0.0 * found.offsets)
     # The same sightings at both offsets.
     _, a, b = np.intersect1d(there.keys, stamped.keys, return_indices=True)
-    moved = np.linalg.norm(there.points[a] - stamped.points[b], axis=1)
+    errors = np.linalg.norm(there.points[a] - stamped.points[b], axis=1)
     shifts = (np.abs(found.offsets).max() * stamped.speeds / stamped.noise)[b]
-    which = stamped.markers[b]
-    errors = {k: float(np.quantile(moved[which == k], _QUANTILE)) for k in np.unique(which)}
-    worst = max(errors, key=lambda k: errors[k], default=0)
-    deviations = itertools.pairwise(found.deviations)
-    times = [fit.start + time for time in fit.steps]
-    steps = zip(times, np.diff(found.offsets), deviations, strict=True)
+    for k in np.unique(stamped.markers[b]):
+        own = stamped.markers[b] == k
+        error = float(np.quantile(errors[own], _QUANTILE))
+        if error > result.error or not result.marker:
+            shift = float(np.quantile(shifts[own], _QUANTILE))
+            marker = fit.pairs[k][0]
+            result = dataclasses.replace(result, marker=marker, error=error, shift=shift)
+    steps = []
+    for k, time in enumerate(fit.steps):
+        camera, time = _jumped(sightings, fit.start + time)
+        jump = float(found.offsets[k + 1] - found.offsets[k])
+        deviation = math.hypot(*found.deviations[k : k + 2])
+        steps.append(ClockStep(time, -jump if camera == first else jump, deviation, camera))
     return dataclasses.replace(
         result,
         offset=float(found.offsets[0]),
         deviation=float(found.deviations[0]),
         speed=found.speed,
         sightings=len(there.times),
-        marker=fit.pairs[worst][0],
-        error=errors.get(worst, 0.0),
-        shift=float(np.quantile(shifts[which == worst], _QUANTILE)) if errors else 0.0,
-        steps=tuple(_step(sightings, time, jump, math.hypot(*two)) for time, jump, two in steps),
+        steps=tuple(steps),
         misfit=misfit,
         contradiction=fit.contradiction(found) if found.deviations[0] < math.inf else None,
     )
-
-
-def _step(sightings: Sightings, time: float, jump: float, deviation: float) -> ClockStep:
-    camera, time = _jumped(sightings, time)
-    sign = -1.0 if camera == next(iter(sightings.rig.cameras)) else 1.0
-    return ClockStep(time, sign * float(jump), deviation, camera)
 
 
 def _jumped(sightings: Sightings, time: float) -> tuple[str, float]:

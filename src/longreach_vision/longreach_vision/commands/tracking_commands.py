@@ -381,11 +381,15 @@ def _run_check(arguments: argparse.Namespace) -> None:
             KnownDistance(rig, (found[1], found[2]), length, arguments.deviation, cameras)
             for cameras in compared
         ]
+    sightings = Sightings(rig)
     for frame in tracked_frames(arguments, rig):
-        for check in checks:
-            check.add(frame)
+        for one in (sightings, *checks):
+            one.add(frame)
     results = [check.result() for check in checks]
     warnings = [text for result in results for text in result.warnings]
+    if warnings:
+        # What may be the cause.
+        warnings += filter(None, (one.warning for one in compare_clocks(sightings).of_each()))
     fields = {'distances': [result.fields() for result in results], 'warnings': warnings}
     print_result(fields, _text(results), arguments.format)
     warn(*warnings)
