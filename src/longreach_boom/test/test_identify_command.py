@@ -221,9 +221,6 @@ def test_poses_that_were_interrupted_are_no_prior(monkeypatch, poses, release, t
     words = ('boom', '--static', poses, '--release', release, '--payload', 'poses.csv=0', *RELEASE)
     words += ('--parameters', 'masses,youngs_modulus', '--out', found)
 
-    def stopped(problem):
-        return estimated(problem)._replace(status=INTERRUPTED)
-
     def at_once(*_):
         monkeypatch.undo()
         raise KeyboardInterrupt
@@ -232,7 +229,7 @@ def test_poses_that_were_interrupted_are_no_prior(monkeypatch, poses, release, t
     assert run(*words) == 130
     assert 'before the first step: nothing was found' in capsys.readouterr().err
     assert not found.exists()
-    monkeypatch.setattr(statics, 'estimate', stopped)
+    monkeypatch.setattr(statics, 'estimate', lambda p: estimated(p)._replace(status=INTERRUPTED))
     assert run(*words) == 0
     assert 'interrupted at the poses at rest: motion is not' in capsys.readouterr().err
     assert load_boom(found).youngs_modulus != load_boom().youngs_modulus
