@@ -118,24 +118,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
             description='A RECORDING is a bag, or a CSV file with a column time and columns named'
             ' as the signals; its name in other options is that of its file.',
         )
-        _add_options(functools.partial(add_common, machine), _OPTIONS)
-        add_common(
-            machine,
-            '--shortest',
-            5.0,
-            type=positive,
-            help='shortest stretch at rest [s] (default: 5)',
-        )
-        add_common(
-            machine,
-            '--duration',
-            8.0,
-            type=positive,
-            help='time after the release that is compared [s] (default: 8); the simulations take'
-            ' most of the time',
-        )
+        add = functools.partial(add_common, machine)
+        _add_options(add, _OPTIONS)
+        text = 'shortest stretch at rest [s] (default: 5)'
+        add('--shortest', 5.0, type=positive, help=text)
+        text = 'time after the release that is compared [s] (default: 8); takes most of the time'
+        add('--duration', 8.0, type=positive, help=text)
         text = 'outliers of motion weigh less, after Huber'
-        add_common(machine, '--robust', False, action='store_true', help=text)
+        add('--robust', False, action='store_true', help=text)
         add_workers(machine)
         add_format(machine)
         machine.set_defaults(run=_run, machine=name)
