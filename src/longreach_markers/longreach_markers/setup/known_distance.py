@@ -141,9 +141,11 @@ class KnownDistance:
         for what, value in (('length', length), ('deviation', length_deviation)):
             if not 0.0 < value < math.inf:
                 raise InputError(f'{what} = {value} m, allowed: above 0')
-        none = 4 * [math.nan]
         self._rig = rig
-        self._result = DistanceCheck(markers, length, length_deviation, 0, *none, cameras)
+        none = math.nan
+        self._result = DistanceCheck(
+            markers, length, length_deviation, 0, none, none, none, none, cameras
+        )
         # Of images: distance [m], its variances from pixels and calibrations [m^2], and its
         # derivatives by rotation vectors and translations of all poses.
         self._pairs: list[list[float]] = []

@@ -149,7 +149,6 @@ class Fit(NamedTuple):
     unknowns: np.ndarray  # those of PairFit.columns
     deviations: np.ndarray  # (S,), standard errors of the offsets [s]
     cost: float
-    scale: float  # of the residuals, over their stated deviations
     speed: float  # largest image velocity across the epipolar lines [px/s]
     lines: np.ndarray  # (2,), mean line time, and that of the second camera minus the first [s]
     line_deviations: np.ndarray  # (2,)
@@ -176,13 +175,11 @@ class PairFit:
         self.steps: list[float] = []
         self.bumps: list[float] = []
         tables = {
-            marker: [table[table[:, 0] >= since] for table in both]
+            marker: [sightings.table(camera, marker, since) for camera in cameras]
             for marker in sightings.rig.names
-            if (both := [sightings.table(camera, marker) for camera in cameras])
         }
         # Times since 1970 are multiples of 0.24 us, too coarse for the last steps of descend.
-        starts = [both[0][0, 0] for both in tables.values() if len(both[0])]
-        self.start = float(min(starts, default=0.0))
+        self.start = min((float(one[0, 0]) for one, _ in tables.values() if len(one)), default=0.0)
         self.pairs: list[tuple[str, Track, Track]] = []
         for marker, both in tables.items():
             one, other = (self._track(*two) for two in zip(both, self._lenses, strict=True))
@@ -193,13 +190,11 @@ class PairFit:
         self._splines = [
             scipy.interpolate.CubicSpline(track.times, track.places) for _, _, track in self.pairs
         ]
-        times = [track.times for _, _, track in self.pairs]
-        self.interval = float(np.median(np.concatenate([np.diff(one) for one in times])))
-        shift = 2 * [_PRIOR_SHIFT * float(np.linalg.norm(base))]
-        # 1 / variance of offset, line times, pose, markers.
-        lines, pose = 2 * [PRIOR_LINE], [*3 * [_PRIOR_TURN], *shift]
-        known = [[_PRIOR_OFFSET], lines, pose, len(self.pairs) * [_PRIOR_PIXEL]]
-        self._priors = [np.array(one) ** -2.0 for one in known]
+        intervals = [np.diff(track.times) for _, _, track in self.pairs]
+        self.interval = float(np.median(np.concatenate(intervals)))
+        pose = 3 * [_PRIOR_TURN] + 2 * [_PRIOR_SHIFT * float(np.linalg.norm(base))]
+        # Of offset, line times, pose, markers.
+        self._priors = [_PRIOR_OFFSET], 2 * [PRIOR_LINE], pose, len(self.pairs) * [_PRIOR_PIXEL]
 
     def _track(self, table: np.ndarray, camera: Camera) -> Track:
         places = camera.undistort(table[:, 1:3], strict=False)
@@ -295,11 +290,8 @@ class PairFit:
     def prior(self) -> np.ndarray:
         """1 / variance of all unknowns before the sightings."""
         offset, lines, pose, markers = self._priors
-        offsets, poses = (
-            np.tile(offset, len(self.steps) + 1),
-            np.tile(pose, len(self.bumps) + 1),
-        )
-        return np.concatenate([offsets, lines, poses, markers])
+        offsets, poses = offset * (len(self.steps) + 1), pose * (len(self.bumps) + 1)
+        return np.array([*offsets, *lines, *poses, *markers]) ** -2.0
 
     # --- solution ----------------------------------------------------------------------------
 
@@ -385,7 +377,6 @@ class PairFit:
             np.sqrt(variances[:count]),
             # Huber's function of the residuals over their stated deviations.
             float(np.mean(np.minimum(residuals**2, scale * HUBER * np.abs(residuals)))),
-            scale,
             float((slopes / rows.per_pixel).max()),
             unknowns[count : count + 2],
             np.sqrt(variances[count:]),

@@ -65,16 +65,13 @@ class Agreement:
         Number of sightings of a marker by both cameras.
     chi_square : float
         Typical squared gap of their rays over its variance: 1 is expected; NaN if unknown.
-    marker : str
-        Marker with the largest median gap.
-    gap : float
-        This gap [px].
+    marker, gap : str, float
+        Marker with the largest median gap, and this gap [px].
     error : float
         Error of positions in the plane by one camera that would explain it [m].
-    moved : str
-        Camera that was bumped during these sightings; empty if unknown.
-    since : float
-        Time of it [s]; NaN if the cameras have not begun to disagree during these sightings.
+    moved, since : str, float
+        Camera that was bumped during these sightings, empty if unknown; time of it [s], NaN if
+        the cameras have not begun to disagree during these sightings.
     wrong : str
         Camera that disagrees with others, which agree with each other; empty if unknown.
     """
@@ -121,21 +118,20 @@ class Agreement:
     def _which(self) -> tuple[str, str]:
         """Return what is known about which camera has moved, and its name for a command."""
         first, second = self.cameras
-        begun = '' if math.isnan(self.since) else f' (since {self.since:.2f} s)'
-        if self.wrong and self.wrong != self.moved:
-            return (
-                f'{self.wrong} was moved{begun}, or its pose or calibration is poor, as other'
-                ' cameras agree with each other; find its pose again'
-            ), self.wrong
-        if self.moved:
+        if self.moved and self.wrong in ('', self.moved):
             return (
                 f'{self.moved} moved at {self.since:.2f} s: all markers jumped in its image alone;'
                 ' fix it, and find its pose again'
             ), self.moved
+        begun = '' if math.isnan(self.since) else f' (since {self.since:.2f} s)'
+        text = f'{self.wrong or "a camera"} was moved{begun}, or its pose or calibration is poor'
+        if self.wrong:
+            again = 'as other cameras agree with each other; find its pose again'
+            return f'{text}, {again}', self.wrong
         return (
-            f'a camera was moved{begun}, or its pose or calibration is poor; which one, {first} or'
-            f' {second}, two cameras that did not see the bump do not show: compare with'
-            ' a point of known position, and find the pose of the wrong one again'
+            f'{text}; which one, {first} or {second}, two cameras that did not see the bump do not'
+            ' show: compare with a point of known position, and find the pose of the wrong one'
+            ' again'
         ), f'{first}|{second}'
 
     def fields(self) -> dict[str, object]:

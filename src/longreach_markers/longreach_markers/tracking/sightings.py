@@ -96,9 +96,9 @@ class Sightings:
         seen = {name: [one for one in own if one.time >= since] for name, own in found.items()}
         return {name: own for name, own in seen.items() if own}
 
-    def table(self, camera: str, marker: str) -> np.ndarray:
+    def table(self, camera: str, marker: str, since: float = -math.inf) -> np.ndarray:
         """
-        Return the sightings of a marker by a camera, in increasing order of time.
+        Return the sightings of a marker by a camera since a time [s], in increasing order of time.
 
         Of images in a burst the last one: those before it were stamped when they were read, late.
         """
@@ -111,7 +111,7 @@ class Sightings:
             gaps = np.diff(table[:, 0])
             usual = scipy.ndimage.median_filter(gaps, _NEIGHBOURS, mode='nearest')
             table = table[np.append(gaps > BURST * usual, True)]
-        return np.asarray(table)
+        return np.asarray(table[table[:, 0] >= since])
 
 
 class GapNoise:

@@ -383,8 +383,9 @@ def _run_check(arguments: argparse.Namespace) -> None:
         ]
     sightings = Sightings(rig)
     for frame in tracked_frames(arguments, rig):
-        for one in (sightings, *checks):
-            one.add(frame)
+        sightings.add(frame)
+        for check in checks:
+            check.add(frame)
     results = [check.result() for check in checks]
     warnings = [text for result in results for text in result.warnings]
     if warnings:
