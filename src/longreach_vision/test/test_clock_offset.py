@@ -58,6 +58,10 @@ def test_an_offset_is_found(offset, given):
     assert abs(found.offset - offset) < min(3e-4, most * found.deviation)
     assert found.marker in NAMES
     assert found.is_significant == bool(found.warning) == bool(offset)
+    # A global shutter.
+    assert found.is_line_time_known
+    assert not found.has_line_time
+    assert abs(found.line_time) < 4.0 * found.line_deviation
     if offset:
         late = 'later' if offset > 0.0 else 'earlier'
         assert f'stamps of right are {1e3 * abs(found.offset):.2f} ms' in found.warning
@@ -129,15 +133,6 @@ def test_rolling_shutters_that_differ_are_named(apart):
     assert not found.is_known
 
 
-def test_a_global_shutter_is_known_as_such():
-    found = estimated(0.0)
-    assert not found.has_line_time
-    assert found.is_line_time_known
-    assert abs(found.line_time) < 4.0 * found.line_deviation
-    still = estimated(0.0, amplitude=0.0)
-    assert not still.is_line_time_known
-
-
 @pytest.mark.parametrize(('jitter', 'duration'), [(0.0, 3.0), (2e-3, 8.0)])
 def test_the_standard_error_is_that_of_the_scatter(jitter, duration):
     given = {'duration': duration, 'jitter': jitter, 'search': False}
@@ -153,22 +148,17 @@ def test_the_standard_error_is_that_of_the_scatter(jitter, duration):
         # Along the epipolar lines.
         ({'along': ALONG}, r'cannot be known \(standard error .* at [\d.]+ px/s'),
         ({'duration': 0.2}, 'cannot be known from'),
+        ({'steps': 1, 'search': False}, 'the estimate has not converged'),
     ],
 )
-def test_what_cannot_be_known_is_said(given, text):
+def test_what_cannot_be_known_is_said(monkeypatch, given, text):
+    monkeypatch.setattr(pair_fit, '_MAX_STEPS', given.pop('steps', 30))
     found = estimated(0.015, **given)
     assert not found.is_known
+    assert not found.is_line_time_known
     assert not found.warning
     assert re.search(text, str(found))
-
-
-def test_an_estimate_that_has_not_converged_is_unknown(monkeypatch):
-    monkeypatch.setattr(pair_fit, '_MAX_STEPS', 1)
-    found = estimated(0.015, search=False)
-    assert not found.is_known
-    assert not found.warning
-    assert 'the estimate has not converged' in str(found)
-    assert found.fields()['deviation'] is None
+    assert (found.fields()['deviation'] is None) == math.isinf(found.deviation)
 
 
 # --- what changes during a recording ----------------------------------------------------------
@@ -192,34 +182,29 @@ def test_a_step_of_a_clock_is_named(side, rate, count):
 
 
 @pytest.mark.parametrize(
-    ('lost', 'pitch', 'since'), [(('left', 7.0, 2), 1.8e-3, 2.4), (('right', 3.8, 1), 6e-4, 7.5)]
+    ('offset', 'given', 'steps'),
+    [
+        # First a step is tried 0.1 s before another one, with too few sightings between them.
+        (-0.19, {'duration': 7.0, 'lost': ('right', 3.7, 1)}, [(3.9, '', -1)]),
+        (
+            0.004,
+            {'lost': ('right', 4.0, 1), 'late': (1.0 / 30.0, 8.0, math.inf), 'dropped': 0.03},
+            [(4.0, 'right', -1), (8.0, 'left', 1)],
+        ),
+        # Residuals are 140 to 390 times noise, without a step, if each is looked for alone.
+        (0.004, {'lost': ('left', 7.0, 2), 'pitch': 1.8e-3, 'since': 2.4}, [(7.0, 'left', -2)]),
+        (0.004, {'lost': ('right', 3.8, 1), 'pitch': 6e-4, 'since': 7.5}, [(3.8, 'right', -1)]),
+    ],
 )
-def test_a_step_and_a_bump_in_one_recording(lost, pitch, since):
-    # Residuals were 140 to 390 times noise, without a step, if one of both is found first.
-    found = estimated(0.004, lost=lost, pitch=pitch, since=since, duration=12.0)
-    (step,) = found.steps
-    assert (step.time, step.camera) == (pytest.approx(lost[1], abs=0.07), lost[0])
-    assert (found.bump, found.moved) == (pytest.approx(since, abs=0.07), 'right')
-    assert abs(found.offset - 0.004) < 5.0 * found.deviation
+def test_several_steps_and_a_bump(offset, given, steps):
+    found = estimated(offset, **({'duration': 12.0} | given))
+    assert abs(found.offset - offset) < 5.0 * found.deviation
     assert found.misfit < 1.5
-
-
-def test_a_step_that_leaves_an_offset_unknown_is_none():
-    # First a step is tried 0.1 s before another one, with too few sightings between them.
-    (step,) = estimated(-0.19, duration=7.0, lost=('right', 3.7, 1)).steps
-    assert step.time == pytest.approx(3.9, abs=0.07)
-    assert abs(step.jump + 1.0 / 30.0) < 5.0 * step.deviation < 1e-3
-
-
-def test_several_steps_of_both_clocks():
-    # Stamps of the left camera are late from 8 s on.
-    late = (1.0 / 30.0, 8.0, math.inf)
-    found = estimated(0.004, duration=12.0, lost=('right', 4.0, 1), late=late, dropped=0.03)
-    assert [one.time for one in found.steps] == pytest.approx([4.0, 8.0], abs=0.07)
-    assert [one.camera for one in found.steps] == ['right', 'left']
-    for one, jump in zip(found.steps, (-1.0 / 30.0, 1.0 / 30.0), strict=True):
-        assert abs(one.jump - jump) < 5.0 * one.deviation
-    assert abs(found.offset - 0.004) < 5.0 * found.deviation
+    for one, (time, camera, images) in zip(found.steps, steps, strict=True):
+        assert (one.time, one.camera) == (pytest.approx(time, abs=0.07), camera or one.camera)
+        assert abs(one.jump - images / 30.0) < 5.0 * one.deviation < 2e-3
+    if 'since' in given:
+        assert (found.bump, found.moved) == (pytest.approx(given['since'], abs=0.07), 'right')
 
 
 @pytest.mark.parametrize('drift', [3e-4, -3e-4])
