@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from longreach_boom import identification
 from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
 from longreach_boom.measured_runs import readings
@@ -167,7 +166,8 @@ def test_a_payload_that_is_not_told_is_named(poses, capsys):
 @pytest.mark.slow
 def test_a_plan_names_experiments_and_writes_them(monkeypatch, tmp_path, capsys):
     # Both plans simulate the same poses at rest, which tell the same.
-    monkeypatch.setattr(identification, 'poses_at_rest', cache(identification.poses_at_rest))
+    once_each = staticmethod(cache(BOOM.possible_at_rest))
+    monkeypatch.setattr(type(BOOM), 'possible_at_rest', once_each)
     told, tell = [], planning.identify_statics
 
     def once(*of):
