@@ -61,21 +61,21 @@ def frames_seen(
     start=0.0,
     drift=0.0,
     jitter=0.0,
+    creep=0.0,
 ):
     """
     Return a rig, and pixels of three markers that swing, with a noise of ``pixel`` [px].
 
     Stamps of cameras are late by ``delays`` [s]. A camera may be ``shown`` some markers only. The
-    right camera is pitched ``since`` a time. ``dropped`` images and ``wrong`` pixels (by 3 px) are
-    shares. Images have a line time [s], of which the rig states a part; that of the right camera
-    is longer by ``apart``. A camera has ``lost`` images before a time, and stamps the others by
-    their number. Stamps of the left camera are ``late`` by a time between two times. The lens is
-    wrong by a wave [px]. Stamps begin at ``start`` [s]; those of the right camera ``drift``, all
-    ``jitter`` [s].
+    right camera is pitched ``since`` a time, or creeps [rad/s]. ``dropped`` images and ``wrong``
+    pixels (by 3 px) are shares. Images have a line time [s], of which the rig states a part; that
+    of the right camera is longer by ``apart``. A camera has ``lost`` images before a time, and
+    stamps the others by their number. Stamps of the left camera are ``late`` by a time between two
+    times. The lens is wrong by a wave [px]. Stamps begin at ``start`` [s]; those of the right
+    camera ``drift``, all ``jitter`` [s].
     """
     rng = np.random.default_rng(seed)
     poses = POSES | {'top': TOP}
-    bumped = moved_pose(POSES['right'], np.array([pitch, 0.0, 0.0, 0.0, 0.0, 0.0]))
     rig = Rig(
         {side: MountedCamera(LENS, poses[side], line_time=stated) for side in delays},
         Plane(np.array([0.0, 1.0, 0.0]), 0.0),
@@ -98,7 +98,9 @@ def frames_seen(
                 continue
             if side == camera and time > first - 0.5 / rate:
                 at += count / rate
-            pose = bumped if side == 'right' and at >= since else poses[side]
+            pose = poses[side]
+            if side == 'right':
+                pose = moved_pose(pose, np.append(pitch * (at >= since) + creep * at, np.zeros(5)))
             pixels = LENS.project(pose.to_camera(motion(at)))
             for _ in range(5 if line_time else 0):
                 own = line_time + apart * (side == 'right')

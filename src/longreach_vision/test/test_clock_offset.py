@@ -235,6 +235,14 @@ def test_a_bump_of_cameras_that_see_no_motion_tells_no_offset():
     assert not any(found.is_known for found in cases)
 
 
+@pytest.mark.parametrize('creep', [2e-5, 3e-5, 6e-5])
+def test_a_camera_that_creeps_has_larger_standard_errors(creep):
+    # 6 to 8 of them, as bumps leave over what lasts for seconds.
+    for seed, amplitude in enumerate((1.0, 0.5, 0.2)):
+        found = estimated(0.004, creep=creep, seed=seed, amplitude=amplitude, duration=12.0)
+        assert abs(found.offset - 0.004) < 4.0 * found.deviation
+
+
 @pytest.mark.parametrize('seed', range(6))
 def test_sound_recordings_have_no_steps_and_no_bumps(seed):
     rng = np.random.default_rng(seed)

@@ -268,6 +268,9 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
         count = len(fit.rows(np.zeros(len(fit.steps) + 1)).times)
         return dataclasses.replace(result, sightings=count)
     misfit = fit.misfit(found)
+    # What several bumps leave over of a pose that creeps lasts longer than the blocks of the
+    # standard errors.
+    wider = misfit**2 if len(fit.bumps) > 1 else 1.0
     for count in (2, 1):
         line = fit.descend(found.offsets, lines=count)
         if line is None:
@@ -278,9 +281,9 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
         result = dataclasses.replace(
             result,
             line_time=float(line.lines[0]),
-            line_deviation=float(line.line_deviations[0]),
+            line_deviation=wider * float(line.line_deviations[0]),
             lines_apart=float(line.lines[1]),
-            lines_apart_deviation=float(line.line_deviations[1]),
+            lines_apart_deviation=wider * float(line.line_deviations[1]),
             line_shift=float(np.quantile(delays / rows.noise, _QUANTILE)),
             line_error=float(np.quantile(delays * depths, _QUANTILE)),
         )
@@ -309,7 +312,7 @@ def estimate_offset(sightings: Sightings, *, search: bool = True) -> ClockOffset
     return dataclasses.replace(
         result,
         offset=float(found.offsets[0]),
-        deviation=float(found.deviations[0]),
+        deviation=wider * float(found.deviations[0]),
         speed=found.speed,
         sightings=len(there.times),
         steps=tuple(steps),
