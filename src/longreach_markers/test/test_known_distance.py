@@ -53,8 +53,7 @@ def measured(believed, pixel=0.0, seed=0, length=LENGTH, **status):
 
 def test_noise_of_pixels_explains_the_scatter():
     cameras = {side: MountedCamera(LENS, pose) for side, pose in POSES.items()}
-    exact = dataclasses.replace(rig(), cameras=cameras)
-    found = measured(exact, pixel=0.1)
+    found = measured(dataclasses.replace(rig(), cameras=cameras), pixel=0.1)
     assert found.pairs == 80
     assert abs(found.error) < 4.0 * found.mean_explained
     assert found.scatter == pytest.approx(found.scatter_explained, rel=0.35)

@@ -36,8 +36,7 @@ def test_of_a_long_recording_nothing_is_forgotten():
     sightings, images = seen(0.0, duration=0.1), 20_001
     for k in range(images):
         one = {'left': {NAMES[0]: seen_at(100.0, 100.0)}}
-        at = dict.fromkeys(one, 1.0 + k)
-        sightings.add(RigFrame(1.0 + k, math.nan, one, {}, times=at))
+        sightings.add(RigFrame(1.0 + k, math.nan, one, {}, times={'left': 1.0 + k}))
     times = sightings.table('left', NAMES[0])[:, 0]
     assert (len(times), times[0]) == (images + 3, 0.0)
 
@@ -78,10 +77,10 @@ def test_it_is_the_same_with_stamps_since_1970(seed):
     assert found.offset == pytest.approx(same.offset, abs=2e-7)
     assert found.deviation == pytest.approx(same.deviation, rel=1e-2)
     assert 'stamps of right are 4.0' in found.warning
-    stepped = estimated(0.0, search=False, lost=('right', 5.0, 1), start=start)
-    assert stepped.steps[0].time - start == pytest.approx(5.0, abs=0.05)
-    bumped = estimated(0.004, search=False, pitch=3e-3, since=5.0, start=start)
-    assert bumped.bump - start == pytest.approx(5.0, abs=0.07)
+    changes = {'lost': ('right', 5.0, 1), 'pitch': 3e-3, 'since': 2.5}
+    found = estimated(0.004, search=False, start=start, **changes)
+    times = found.steps[0].time - start, found.bump - start
+    assert times == pytest.approx((5.0, 2.5), abs=0.07)
 
 
 @pytest.mark.parametrize('after', [1e-9, 1e-6, 1e-4, 2e-3, 7e-3])
@@ -100,12 +99,9 @@ def test_images_that_were_read_late_in_a_burst_do_not_mislead(after):
 def test_the_stated_error_is_that_of_the_positions():
     found = estimated(0.015)
     # Half of the distance covered in 15 ms, as one of two cameras is late.
-    times = np.arange(0.0, 8.0, 1.0 / 30.0)
-    speeds = [
-        np.abs(1.6 * np.cos(1.6 * times + phase) + 1.23 * np.cos(4.1 * times + 2.0 * phase))
-        for phase in (0.0, 1.0, 2.0)
-    ]
-    fastest = max(np.quantile(speed, 0.99) for speed in speeds)
+    times, phases = np.arange(0.0, 8.0, 1.0 / 30.0), np.arange(3.0)[:, None]
+    speeds = 1.6 * np.cos(1.6 * times + phases) + 1.23 * np.cos(4.1 * times + 2.0 * phases)
+    fastest = np.quantile(np.abs(speeds), 0.99, axis=1).max()
     assert found.error == pytest.approx(0.5 * 0.015 * fastest, rel=0.1)
 
 
@@ -218,10 +214,8 @@ def test_clocks_that_drift_apart_are_no_more_than_perhaps_lost_images(drift):
 @pytest.mark.parametrize('pitch', [3e-4, 3e-3])
 def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude, pitch):
     found = estimated(0.015, amplitude=amplitude, pitch=pitch, since=5.0, duration=9.0)
-    assert found.bump == pytest.approx(5.0, abs=0.07)
-    assert found.moved == 'right'
-    assert found.steps == ()
-    assert found.is_known == bool(amplitude)
+    assert (found.bump, found.moved) == (pytest.approx(5.0, abs=0.07), 'right')
+    assert (found.steps, found.is_known) == ((), bool(amplitude))
     if amplitude:
         # -6 ms and -0.2 s from all sightings with one pose.
         assert abs(found.offset - 0.015) < min(3e-4, 5.0 * found.deviation)
@@ -230,9 +224,8 @@ def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude, pitch):
 
 def test_a_bump_of_cameras_that_see_no_motion_tells_no_offset():
     # In one of twelve the image at the bump was taken for motion: 0.1 ms for 15 ms, of 1.7 ms.
-    cases = (estimated(0.015, amplitude=0.0, pitch=3e-3, since=5.0, duration=9.0, seed=seed)
-             for seed in range(12))  # fmt: skip
-    assert not any(found.is_known for found in cases)
+    given = {'amplitude': 0.0, 'pitch': 3e-3, 'since': 5.0, 'duration': 9.0}
+    assert not any(estimated(0.015, seed=seed, **given).is_known for seed in range(12))
 
 
 @pytest.mark.parametrize('creep', [2e-5, 3e-5, 6e-5])

@@ -118,9 +118,7 @@ def test_a_camera_bumped_before_cannot_be_told(capsys, tmp_path):
     assert rig.read_text() == before
     fresh, old = load_rig(copy), load_rig(rig)
     assert fresh.names == old.names
-    assert np.array_equal(
-        fresh.cameras['left'].pose.translation, old.cameras['left'].pose.translation
-    )
+    assert np.array_equal(*(one.cameras['left'].pose.translation for one in (fresh, old)))
     refused('REFERENCE.yaml is missing', 'pose')
     refused('--rig is missing', 'pose', '--refine', *seen)
     refused('allowed: one of them', 'pose', rig, '--refine', *seen, '--rig', rig)
