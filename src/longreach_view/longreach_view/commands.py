@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         started = Started(launches)
         resources.callback(started.close)
         from longreach_tools.fields import numeric_fields
+        from longreach_view.chart_files import load_presets, machine_charts
         from longreach_view.loop import run_view
         from longreach_view.page import Page
         from longreach_view.server import open_server, stop_server
@@ -129,9 +131,10 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.host, arguments.port, token, lambda line: say(f'longreach view: {line}')
         )
         resources.callback(stop_server, server)
+        charts = partial(machine_charts, load_presets())
         if bags:
             source: Any = replay
-            page = Page(server, replay.length, replay.begin)
+            page = Page(server, charts, replay.length, replay.begin)
             # All is kept, so that any time may be shown in charts.
             world = World(numeric_fields, replay.count)
         else:
@@ -139,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             source = LiveSource(started, DURATIONS if arguments.demo else {})
             resources.callback(source.close)
-            page = Page(server, scenarios=started.scenarios(), numbers=started.numbers())
+            page = Page(server, charts, scenarios=started.scenarios(), numbers=started.numbers())
             world = World(numeric_fields)
         host = f'[{arguments.host}]' if ':' in arguments.host else arguments.host
         address = f'http://{host}:{server.get_port()}/' + (f'?token={token}' if token else '')

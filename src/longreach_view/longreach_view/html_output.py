@@ -17,7 +17,8 @@ from longreach_tools.output import writing
 from longreach_tools.plot._draw import MOST_POINTS
 from longreach_tools.plot._html import HTML, plotted
 from longreach_tools.plot._picture import Curve, Mark, Panel, Picture
-from longreach_view.charts import Chart, load_presets, machine_charts
+from longreach_view.chart_files import load_presets, machine_charts
+from longreach_view.charts import Chart
 from longreach_view.page import Request, lacking_lines, scale_lines
 from longreach_view.recording import BagSource
 from longreach_view.scene import Scene

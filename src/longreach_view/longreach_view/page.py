@@ -22,8 +22,6 @@ from longreach_view.charts import (
     chart_of,
     limits_of,
     lines_of,
-    load_presets,
-    machine_charts,
 )
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import EVENTS, STALE, Machine, World
@@ -82,7 +80,9 @@ class Replay(NamedTuple):
 
 class Page:
     """
-    The page of a server; ``length`` [s] and ``begin`` are those of a replay, 0: live.
+    The page of a server, with ``charts`` until somebody chooses others.
+
+    ``length`` [s] and ``begin`` are those of a replay, 0: live.
 
     ``scenarios`` and ``numbers`` are the arguments of a restart of what was launched.
     """
@@ -90,6 +90,7 @@ class Page:
     def __init__(
         self,
         server: Any,
+        charts: Callable[[World], list[Chart]],
         length: float = 0.0,
         begin: float = 0.0,
         scenarios: Sequence[str] = (),
@@ -104,7 +105,7 @@ class Page:
             self._ask('', 'look', client)
 
         server.on_client_connect(connected)
-        self._presets, self._begin = load_presets(), begin
+        self._machine_charts, self._begin = charts, begin
         self._live = not length
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
@@ -260,7 +261,7 @@ class Page:
 
     def _wanted(self, world: World, signals: list[str]) -> list[Chart]:
         """Return the charts that were chosen, as far as there are such signals, or the presets."""
-        charts = machine_charts(self._presets, world)
+        charts = self._machine_charts(world)
         if self._chosen is not None:
             known = {chart.label: chart for chart in [*map(chart_of, signals), *charts]}
             charts = [known[label] for label in dict.fromkeys(self._chosen) if label in known]

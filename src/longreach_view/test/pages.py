@@ -6,6 +6,7 @@ import io
 import re
 import threading
 import time
+from functools import partial
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from longreach_crane.description import robot_description
 from longreach_crane.parameters import load_machinery
 from longreach_node.stamps import stamp_of
 from longreach_tools.fields import numeric_fields
+from longreach_view.chart_files import load_presets, machine_charts
 from longreach_view.loop import Source, run_view
 from longreach_view.page import Control, Page
 from longreach_view.server import open_server, stop_server
@@ -89,7 +91,7 @@ class View:
         self.server = open_server('127.0.0.1', port, warn=self.warnings.append)
         self.port = self.server.get_port()
         self.address = f'http://127.0.0.1:{self.port}/'
-        self.page = Page(self.server, **options)
+        self.page = Page(self.server, partial(machine_charts, load_presets()), **options)
         self._stop = threading.Event()
         self.failure: list[BaseException] = []
         self._thread = threading.Thread(target=self._run, daemon=True)

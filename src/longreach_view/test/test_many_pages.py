@@ -107,7 +107,7 @@ def test_a_late_page_gets_the_present_and_not_the_past():
 
 def test_a_chosen_time_is_not_lost_to_the_one_that_is_shown():
     server, free = open_server('127.0.0.1', 0), threading.Event()
-    replay = Page(server, length=10.0)
+    replay = Page(server, lambda _: [], length=10.0)
     slider = replay._slider
 
     async def choose():

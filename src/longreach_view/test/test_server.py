@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import viser
 import websockets
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_view.chart_files import load_presets, machine_charts
 from longreach_view.page import Page
 from longreach_view.server import open_server, stop_server
 from longreach_view.world import Sample, World
@@ -182,7 +184,7 @@ def test_nonsense_changes_nothing_and_ends_only_its_own_connection():
 def test_the_server_ends_without_a_word_and_its_port_is_free_again(capfd):
     server = open_server('127.0.0.1', 0)
     port = server.get_port()
-    Page(server)
+    Page(server, lambda _: [])
     stop_server(server)
     with pytest.raises(ConnectionRefusedError), socket.create_connection(('127.0.0.1', port), 5):
         pass
@@ -192,7 +194,8 @@ def test_the_server_ends_without_a_word_and_its_port_is_free_again(capfd):
 
 def charts_of(server, **counts):
     """Return a page that shows charts of machines with so many joints."""
-    page, world = Page(server), World(lambda message: dict.fromkeys(message.name, 0.0))
+    page = Page(server, partial(machine_charts, load_presets()))
+    world = World(lambda message: dict.fromkeys(message.name, 0.0))
     for machine, count in counts.items():
         names = [f'position[{k}]' for k in range(count)]
         message = SimpleNamespace(name=names, position=[0.0] * count)

@@ -9,14 +9,13 @@ from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
 
 from longreach_tools.fields import numeric_fields
+from longreach_view.chart_files import load_presets, machine_charts
 from longreach_view.charts import (
     WANTED,
     Chart,
     chart_of,
     limits_of,
     lines_of,
-    load_presets,
-    machine_charts,
 )
 from longreach_view.page import _state_row, lacking_lines
 from longreach_view.world import EVENTS, STALE, Line, Machine, Sample, Series, World
