@@ -76,6 +76,8 @@ def add_studies(commands: Any) -> None:
     release = study('release', _run_release, 'sudden release of a load', ())
     _add_pose(release, 'site', load=90.0)
     add_duration(release)
+    text = 'friction of the pistons (default: on)'
+    release.add_argument('--friction', choices=('on', 'off'), default='on', help=text)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
 
     text = 'what a data logger would record of a scenario, with errors of sensors'
@@ -275,6 +277,7 @@ def _run_release(arguments: argparse.Namespace) -> int:
         pose_deg=tuple(np.degrees(angles).tolist()),
         loads=_hanging(arguments),
         release=(0.0,),
+        friction=arguments.friction == 'on',
     )
     scenario = scenario_with(BOOM, arguments, boom, scenario)
     return run_scenario(BOOM, arguments, boom, scenario, options)

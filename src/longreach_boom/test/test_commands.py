@@ -86,8 +86,7 @@ def test_sweep_over_the_first_joint(capsys, tmp_path):
 
 
 def test_release_is_the_librarys_run(capsys):
-    words = ('release', '--load', 90, '--pose', 'site', '--duration', 2)
-    words += ('--set', 'scenario.friction=false')
+    words = ('release', '--load', 90, '--pose', 'site', '--duration', 2, '--friction', 'off')
     summary = Outcome(capsys, 'boom', *words, '--format', 'json').json
     load = (HangingLoad(mass=90.0),)
     scenario = Scenario(duration=2.0, pose='site', friction=False, loads=load, release=(0.0,))
