@@ -110,7 +110,8 @@ class _Subcommand(_Parser):
         namespace = namespace or argparse.Namespace(**given)
         options, unknown = super().parse_known_args(args, namespace)
         if not self._subparsers:
-            unknown += [f'--{name}' for name in given if name not in self._defaults]
+            names = (name.replace('_', '-') for name in given if name not in self._defaults)
+            unknown += [f'--{name}' for name in names]
         if unknown:
             self.error(f'unrecognized arguments: {" ".join(unknown)}')
         return options, unknown

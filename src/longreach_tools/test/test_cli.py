@@ -40,7 +40,9 @@ class Point:
                 commands.add_parser('inner').add_subparsers().add_parser('deepest')
                 for name, level in (('high', 4), ('low', 5)):
                     add_common(commands.add_parser(name), '--level', level, type=int, help='code')
-                commands.add_parser('wide').add_argument('--level', dest='count', type=len)
+                wide = commands.add_parser('wide')
+                wide.add_argument('--level', dest='count', type=len)
+                add_common(wide, '--top-level', type=int)
 
         module.SUMMARY = f'summary of {self.name}'  # type: ignore[attr-defined]
         module.configure = configure  # type: ignore[attr-defined]
@@ -107,6 +109,7 @@ def points(monkeypatch):
         ('outer wide --level four', 4, ''),
         ('outer --level 4 wide', 2, 'longreach outer: unrecognized arguments: --level; it belon'),
         ('outer --lev 4 low', 2, 'longreach outer: argument'),
+        ('outer low --top-level 4', 2, 'longreach outer low: unrecognized arguments: --top-level'),
         ('outer low --lev 4', 2, 'longreach outer low: unrecognized arguments: --lev'),
         ('outer inner deepest --level 3', 2, 'longreach outer inner deepest: unrecognized argum'),
         ('outer --level 3 inner deepest', 2, 'longreach outer inner deepest: unrecognized argum'),
