@@ -39,7 +39,7 @@ class Panel(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """Times at which a column is not zero, as a bar in a strip below the panels."""
+    """Times at which a column is above zero, as a bar in a strip below the panels."""
 
     column: str
     label: str

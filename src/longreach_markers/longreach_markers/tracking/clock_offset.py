@@ -387,11 +387,7 @@ class Clocks:
                     f' {1e6 * mean:.2f} us: line times are estimated for equal cameras alone;'
                     ' write line_time from the data sheets into the rig, then run sync again'
                 )
-        return (
-            mean,
-            deviation,
-            tuple(dict.fromkeys(name for one in shown for name in one.cameras)),
-        )
+        return mean, deviation, tuple(dict.fromkeys(name for one in shown for name in one.cameras))
 
 
 def compare_clocks(sightings: Sightings) -> Clocks:
@@ -417,10 +413,7 @@ def clock_estimates(sightings: Sightings, clocks: Clocks, *, search: bool) -> It
                 continue
             one = estimate_offset(sightings.between(near, far), search=search)
             if one.is_known:
-                clocks.offsets[far] = (
-                    start + one.offset,
-                    math.hypot(spread, one.deviation),
-                )
+                clocks.offsets[far] = start + one.offset, math.hypot(spread, one.deviation)
                 clocks.found[far] = one
                 known.append(far)
             else:

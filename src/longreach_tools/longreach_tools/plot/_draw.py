@@ -93,7 +93,8 @@ def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> None:
 
 def style_of(number: int, curve: Curve) -> dict[str, Any]:
     """Return how a curve is drawn, by its number on its axes."""
-    style = {'color': f'C{number % _COLORS}', 'linestyle': _STYLES[number // _COLORS % 4]}
+    line = _STYLES[number // _COLORS % len(_STYLES)]
+    style = {'color': f'C{number % _COLORS}', 'linestyle': line}
     look = {'color': '0.3', 'linestyle': '--'} if curve.wanted else style
     steps = 'steps-post' if curve.steps else 'default'
     return {**look, 'linewidth': 1.2, 'drawstyle': steps, 'label': curve.label}
