@@ -15,7 +15,7 @@ from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
-from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.bag import read_bag
 from longreach_tools.recording import read_run
 from longreach_tools.testing import contents, launch, longreach
 
@@ -31,12 +31,11 @@ disturbances:
 
 
 def recorded(bag, topic):
-    """Return how much of a topic is in a bag that is still being written, or not yet begun."""
+    """Return the messages of a topic in a bag that is still being written, or not yet begun."""
     try:
-        with open_bag(bag) as opened:
-            return sum(name == topic for name, _, _ in opened.messages(list(opened.topics)))
+        return [message for _, _, message in read_bag(bag, [topic])]
     except InputError:
-        return 0
+        return []
 
 
 def run_to_the_end(directory, *arguments):
@@ -105,7 +104,9 @@ def test_played_sensors_give_the_recorded_commands(directory, short_bag):
         )
         assert played.returncode == 0, played.stderr
         # The player leaves when everybody has everything; the controller still answers then.
-        running.until(lambda: recorded(directory / 'replayed', '/crane/command') == 701, 'end')
+        running.until(
+            lambda: len(recorded(directory / 'replayed', '/crane/command')) == 701, 'end'
+        )
         running.process.send_signal(signal.SIGINT)
         assert running.wait() == 0
     first, replayed = contents(short_bag), contents(directory / 'replayed')
@@ -121,7 +122,11 @@ def test_a_killed_controller_is_replaced_while_the_crane_stands(directory):
         # Not as the observer believes: the first commands may not have reached the plant.
         b.until(lambda: joints and joints[-1].velocity[0] > 0.1, 'a car on its way')
         # On a busy machine the recorder may begin after that.
-        running.until(lambda: recorded(directory / 'killed', '/crane/status') > 1, 'a recording')
+
+        def kept():
+            return [one.set_point for one in recorded(directory / 'killed', '/crane/status')]
+
+        running.until(lambda: len(kept()) > 1, 'a recording')
         first = running.pid('controller-2')
         os.kill(first, signal.SIGKILL)
         running.says('no command for')
@@ -132,6 +137,8 @@ def test_a_killed_controller_is_replaced_while_the_crane_stands(directory):
         b.until(lambda: statuses and statuses[-1].set_point == -1.0, 'set point -1 m')
         b.until(lambda: statuses[-1].car_velocity < -0.05, 'a car on its way back')
         assert not statuses[-1].emergency_mode
+        # Nor may it have found the second controller yet.
+        running.until(lambda: -1.0 in kept(), 'a recording of the second controller')
         running.process.send_signal(signal.SIGINT)
         assert running.wait() == 0
     moved, observed = {}, {}
