@@ -10,7 +10,7 @@ import pytest
 from longreach_dynamics.resources import share_directory
 from longreach_markers.rig import load_rig
 from longreach_markers.tracking.follower import Follower
-from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_markers.tracking.image_sets import ImageSets
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
@@ -37,7 +37,7 @@ def replayed(bag):
     """Return the tracks that the library finds in the recorded images."""
     own = rig()
     follower = Follower(own)
-    pairs = ImagePairs(('left', 'right'), own.tracking.gap, 0.5)
+    pairs = ImageSets(('left', 'right'), own.tracking.gap, 0.5)
     topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
     sets = [
         ready

@@ -55,8 +55,8 @@ from longreach_markers.tracking.follower import follow as follow
 from longreach_markers.tracking.frames import BodyEstimate as BodyEstimate
 from longreach_markers.tracking.frames import Estimate as Estimate
 from longreach_markers.tracking.frames import RigFrame as RigFrame
-from longreach_markers.tracking.image_sets import ImagePairs as ImagePairs
 from longreach_markers.tracking.image_sets import ImageSet as ImageSet
+from longreach_markers.tracking.image_sets import ImageSets as ImageSets
 from longreach_markers.tracking.pose_agreement import Agreement as Agreement
 from longreach_markers.tracking.pose_agreement import compare_poses as compare_poses
 from longreach_markers.tracking.rig_tracker import RigTracker as RigTracker

@@ -8,7 +8,7 @@ from small_rig import seen_at
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.diagnostics import TrackingReport
 from longreach_markers.tracking.frames import Estimate, RigFrame
-from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_markers.tracking.image_sets import ImageSets
 
 TOPICS = {'left': '/yard/left/image_raw', 'right': '/yard/right/image_raw'}
 FRAME = 66_000_000  # [ns]
@@ -17,7 +17,7 @@ FRAME = 66_000_000  # [ns]
 class Work:
     def __init__(self, topics=TOPICS):
         self.topics = topics
-        self.pairs = ImagePairs(tuple(topics), 0.02, 0.2)
+        self.pairs = ImageSets(tuple(topics), 0.02, 0.2)
         self.report = TrackingReport(self.pairs, topics, 0.02)
 
     def images(self, count, *cameras):

@@ -12,14 +12,14 @@ from longreach_dynamics.errors import InputError
 from longreach_markers.io.image_sources import Picture, open_source, pictures_of
 from longreach_markers.tracking import image_sets
 from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_markers.tracking.image_sets import ImageSets
 
 MS = 1_000_000  # [ns]
 CAMERAS = ('left', 'right')
 
 
 def pairs(tolerance=0.02, timeout=0.5, cameras=CAMERAS):
-    return ImagePairs(cameras, tolerance, timeout)
+    return ImageSets(cameras, tolerance, timeout)
 
 
 def both_at(times):
@@ -218,12 +218,12 @@ def interleaved(rng, streams):
 )
 def test_what_cannot_be_is_refused(arguments, match):
     with pytest.raises(InputError, match=match):
-        ImagePairs(*arguments)
+        ImageSets(*arguments)
 
 
 def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch):
     monkeypatch.setattr(image_sets, 'ROOM', 1000)
-    pairs = ImagePairs(('left', 'right'), 0.02, 5.0)
+    pairs = ImageSets(('left', 'right'), 0.02, 5.0)
 
     def image(k):
         return np.full(100, k, np.uint8)
@@ -244,7 +244,7 @@ def test_images_that_wait_for_a_dead_camera_have_limited_room(monkeypatch):
 
 @pytest.mark.parametrize('camera', CAMERAS)
 def test_copies_of_an_image_are_counted_and_not_used(camera):
-    made = ImagePairs(CAMERAS, 0.0, 0.5)
+    made = ImageSets(CAMERAS, 0.0, 0.5)
     rng, found = np.random.default_rng(1), []
     shown = {name: rng.integers(0, 255, (40, 30)) for name in CAMERAS}
     for k in range(12):

@@ -14,7 +14,7 @@ from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_markers.tracking.follower import Follower
-from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_markers.tracking.image_sets import ImageSets
 from longreach_node import diagnostics, qos
 from longreach_node.frames import header_at
 from longreach_node.stamps import nanoseconds_of
@@ -94,7 +94,7 @@ def by_library(taken, tmp_path):
     # A file rounds the poses.
     own = load_rig(tmp_path / 'library.yaml')
     follower, make = Follower(own), Messages(ros_type)
-    pairs = ImagePairs(tuple(own.cameras), own.tracking.gap, 0.5)
+    pairs = ImageSets(tuple(own.cameras), own.tracking.gap, 0.5)
     sets = [ready for shot in taken for ready in pairs.add(*shot)] + pairs.flush()
     observed, estimated = [], []
     for ready in sets:

@@ -70,7 +70,7 @@ class CameraEntry(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class CameraPair(Parameters):
+class ReferenceCameras(Parameters):
     """Cameras by name; :func:`reference_file` adds others."""
 
     left: CameraEntry | None = quantity('left camera', '', default=None)
@@ -116,7 +116,7 @@ class Distance(Parameters):
 class Reference(Parameters):
     """Measurements for the localisation of the cameras."""
 
-    cameras: CameraPair = quantity('cameras', '')
+    cameras: ReferenceCameras = quantity('cameras', '')
     points: tuple[ReferencePoint, ...] = quantity('reference points', '')
     distances: tuple[Distance, ...] = quantity('measured distances', '', default=())
     pixel_deviation: float = bounded(
@@ -185,7 +185,9 @@ def reference_file(names: Iterable[str]) -> type[Reference]:
         )
         for name in others
     ]
-    cameras = dataclasses.make_dataclass('_Cameras', entries, bases=(CameraPair,), frozen=True)
+    cameras = dataclasses.make_dataclass(
+        '_Cameras', entries, bases=(ReferenceCameras,), frozen=True
+    )
     point = dataclasses.make_dataclass('_Point', pixels, bases=(ReferencePoint,), frozen=True)
     whole = [
         ('cameras', cameras, quantity('cameras', '')),

@@ -11,7 +11,7 @@ import numpy as np
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.tracking.clock_offset import ClockOffset
 from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.image_sets import ImagePairs
+from longreach_markers.tracking.image_sets import ImageSets
 
 # Summary if nothing is wrong, but no image has arrived since the last report.
 _NEXT = 'waiting for the next image'
@@ -37,7 +37,7 @@ class TrackingReport:
     """
 
     def __init__(
-        self, pairs: ImagePairs, topics: Mapping[str, str], gap: float, latency: float = math.inf
+        self, pairs: ImageSets, topics: Mapping[str, str], gap: float, latency: float = math.inf
     ) -> None:
         self._pairs, self._topics, self._gap = pairs, dict(topics), gap
         self._frames = dict.fromkeys(topics, 0)

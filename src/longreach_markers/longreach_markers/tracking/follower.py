@@ -22,7 +22,7 @@ from longreach_markers.rig import Rig
 from longreach_markers.tracking import image_motion
 from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
+from longreach_markers.tracking.image_sets import ImageSet, ImageSets
 from longreach_markers.tracking.rig_tracker import RigTracker
 
 _SECOND = 1_000_000_000  # [ns]
@@ -63,14 +63,14 @@ class Follower:
     tracker : RigTracker
     problem : str
         Why markers could not be found in the whole image; empty if there is no problem.
-    pairs : ImagePairs
+    pairs : ImageSets
         The pairing of :func:`follow`; None before.
     """
 
     def __init__(self, rig: Rig) -> None:
         self.tracker = RigTracker(rig)
         self.problem = ''
-        self.pairs: ImagePairs | None = None
+        self.pairs: ImageSets | None = None
         self._searched = dict.fromkeys(rig.cameras, -math.inf)
         self._pause = _AGAIN
 
@@ -138,7 +138,7 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
     return found
 
 
-class _OneRun(ImagePairs):
+class _OneRun(ImageSets):
     """Pairs of images of files, in which time does not go back; those that wait then stay."""
 
     added: Picture  # the latest one

@@ -148,7 +148,7 @@ class _Queue:
         self.absent = False
 
 
-class ImagePairs:
+class ImageSets:
     """
     Collects the images of each time from one camera or more.
 

@@ -25,7 +25,7 @@ from longreach_markers.marker.detection import TRACKED, Observation
 from longreach_markers.rig import load_rig
 from longreach_markers.tracking.diagnostics import TrackingReport
 from longreach_markers.tracking.follower import Follower, size_error, warm_up
-from longreach_markers.tracking.image_sets import ImagePairs, ImageSet
+from longreach_markers.tracking.image_sets import ImageSet, ImageSets
 from longreach_markers.tracking.pose_agreement import CameraJudge
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
@@ -77,7 +77,7 @@ class MarkerTracker:
             f' on {", ".join(topics)}'
         )
         warm_up()
-        self._pairs = ImagePairs(self.cameras, self._rig.tracking.gap, settings.timeout)
+        self._pairs = ImageSets(self.cameras, self._rig.tracking.gap, settings.timeout)
         self._delays = self._rig.delays
         self._restarts = self._jumps = 0
         self._follower: Follower | None = None
