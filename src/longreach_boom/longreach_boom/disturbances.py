@@ -33,13 +33,10 @@ _AIR = 1.25  # density [kg/m^3]
 class _Disturbance(Parameters):
     """Something that acts from a start to an end."""
 
+    relations = ('end > start',)
+
     start: float = quantity('beginning', 's', at_least=0.0, at_most=1e6)
     end: float = quantity('end', 's', above=0.0, at_most=1e6)
-
-    def check(self) -> None:
-        """Raise InputError unless the end is after the start."""
-        if not self.end > self.start:
-            raise InputError(f'end = {self.end:g} s, allowed: above start = {self.start:g} s')
 
     def share(self, time: float, hold: float) -> float:
         """Return the share of a hold [s] about a time [s] in which it acts."""
@@ -64,7 +61,6 @@ class TipForce(_Disturbance):
 
     def check(self) -> None:
         """Raise InputError for no force."""
-        super().check()
         if not (self.x or self.z):
             raise InputError('x and z of a force are 0, allowed: one of them is not')
 
@@ -82,6 +78,8 @@ class TipForce(_Disturbance):
 class Pumping(_Disturbance):
     """Concrete is pumped through a line along the beams."""
 
+    relations = ('gap < period',)
+
     period: float = quantity('of the strokes', 's', above=0.0, at_most=100.0)
     gap: float = quantity('time of a change between the pistons', 's', at_least=0.02, at_most=10.0)
     speed: float = quantity('of the concrete within strokes', 'm/s', at_least=0.0, at_most=20.0)
@@ -95,12 +93,6 @@ class Pumping(_Disturbance):
         at_most=20.0,
         default=4.0,
     )
-
-    def check(self) -> None:
-        """Raise InputError when a change takes longer than a stroke."""
-        super().check()
-        if not self.gap < self.period:
-            raise InputError(f'gap = {self.gap:g} s, allowed: below period = {self.period:g} s')
 
     def _speed_at(self, time: float) -> float:
         """Return the speed of the concrete at a time [s], in [m/s]."""

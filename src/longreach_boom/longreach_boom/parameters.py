@@ -93,6 +93,8 @@ class StrainGauge(Parameters):
 class BeamParameters(Parameters):
     """One beam and the joint at its root."""
 
+    relations = ('support < length',)
+
     name: str = quantity('name', '')
     length: float = quantity('length, L', 'm', above=0.0, at_most=1e3)
     mass_per_length: Distribution = quantity('mass per length, sigma(x)', 'kg/m')
@@ -114,10 +116,6 @@ class BeamParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError when positions lie outside the beam."""
-        if self.support >= self.length:
-            raise InputError(
-                f'support = {self.support} m, allowed: [0, {self.length:g}) m, the length'
-            )
         for name in ('mass_per_length', 'second_moment'):
             table = getattr(self, name).table
             if table and (table[0][0] != 0.0 or abs(table[-1][0] - self.length) > 1e-9):
@@ -162,16 +160,11 @@ class Section(NamedTuple):
 class FrictionParameters(Parameters):
     """Friction of a piston, Henikl 2015, (25) to (27) and figure 7."""
 
+    relations = ('static >= coulomb',)
+
     viscous: float = quantity('viscous friction, r_V', 'N s/m', at_least=0.0, at_most=1e8)
     coulomb: float = quantity('Coulomb friction, r_C', 'N', at_least=0.0, at_most=1e7)
     static: float = quantity('static friction, r_S', 'N', at_least=0.0, at_most=1e7)
-
-    def check(self) -> None:
-        """Raise InputError when the Coulomb friction is larger than the static friction."""
-        if self.static < self.coulomb:
-            raise InputError(
-                f'static = {self.static} N, allowed: at least coulomb = {self.coulomb} N'
-            )
 
 
 @dataclasses.dataclass(frozen=True)

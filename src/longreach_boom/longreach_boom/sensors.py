@@ -41,6 +41,9 @@ _APART = 1e-5
 class SensorParameters(Parameters):
     """Contents of a sensor file. Of pairs, all of the first kind precede all of the second."""
 
+    # A message is not from the future.
+    relations = ('jitter <= delay',)
+
     seed: int = quantity('seed of all noise', '', at_least=0, at_most=2**32 - 1)
     temperature: TemperatureProfile = quantity('temperature relative to the calibration')
     inclination: SensorKind = quantity('inclination sensors [rad]: at all roots, at all tips')
@@ -76,13 +79,6 @@ class SensorParameters(Parameters):
         at_most=10.0,
         default=0.0,
     )
-
-    def check(self) -> None:
-        """Raise InputError for messages from the future."""
-        if self.jitter > self.delay:
-            raise InputError(
-                f'jitter = {self.jitter} s, allowed: up to the delay of {self.delay} s'
-            )
 
 
 def default_file() -> Path:

@@ -48,7 +48,7 @@ def test_masses_and_gauges(boom):
     ('values', 'match'),
     [
         ({'mass_scale_5': 1.0}, r"parameter 'mass_scale_5', allowed: mass_scale_1"),
-        ({'coulomb_friction_1': 13e3}, 'static = 12000.0 N, allowed: at least coulomb'),
+        ({'coulomb_friction_1': 13e3}, 'static = 12000 N, allowed: at least coulomb'),
     ],
 )
 def test_values_that_are_none(boom, values, match):

@@ -144,7 +144,7 @@ def test_typical_sensors_are_those_of_any_number_of_beams(beams, first):
 def test_a_message_from_the_future_is_refused(tmp_path):
     file = tmp_path / 'sensors.yaml'
     file.write_text(default_file().read_text() + 'jitter: 0.02\n')
-    with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: up to the delay'):
+    with pytest.raises(InputError, match=r'jitter = 0\.02 s, allowed: at most delay'):
         load_sensors(file)
 
 

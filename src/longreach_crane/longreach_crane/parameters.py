@@ -23,6 +23,8 @@ OUTPUTS = ('same_cycle', 'next_cycle')
 class CraneParameters(Parameters):
     """Car, cable, load, motor, brake and the permitted range of the car."""
 
+    relations = ('minimum_position < maximum_position',)
+
     car_mass: float = quantity(
         'mass of the car, m_c', 'kg', at_least=1e-3, at_most=1e9, source='table 1'
     )
@@ -43,14 +45,6 @@ class CraneParameters(Parameters):
     )
     minimum_position: float = quantity('lowest permitted position of the car', 'm')
     maximum_position: float = quantity('highest permitted position of the car', 'm')
-
-    def check(self) -> None:
-        """Raise InputError when the permitted range of the car is empty."""
-        if not self.minimum_position < self.maximum_position:
-            raise InputError(
-                f'minimum_position = {self.minimum_position} m,'
-                f' allowed: below maximum_position = {self.maximum_position} m'
-            )
 
 
 @dataclasses.dataclass(frozen=True)

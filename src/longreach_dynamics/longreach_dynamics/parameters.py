@@ -15,6 +15,7 @@ import copy
 import dataclasses
 import functools
 import math
+import operator
 import pickle
 import re
 import reprlib
@@ -22,7 +23,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import yaml
 
@@ -35,6 +36,14 @@ _LARGEST_INTEGER = 10**300
 # Of a YAML file: characters, and values with those that aliases repeat.
 _LARGEST_FILE = 4_000_000
 _MOST_VALUES = 200_000
+
+# Signs of relations between two fields, and what they allow.
+_SIGNS = {
+    '<': (operator.lt, 'below'),
+    '<=': (operator.le, 'at most'),
+    '>': (operator.gt, 'above'),
+    '>=': (operator.ge, 'at least'),
+}
 
 # Shows a value that is not allowed, however large, in part.
 _SHOWN = reprlib.Repr()
@@ -71,8 +80,12 @@ class Rule:
             high = f'{self.at_most:g}]'
         if self.below is not None:
             high = f'{self.below:g})'
-        unit = '' if self.unit in ('', '1') else f' {self.unit}'
-        return f'{low}, {high}{unit}'
+        return f'{low}, {high}{self.unit_text}'
+
+    @property
+    def unit_text(self) -> str:
+        """The unit as it stands behind a number."""
+        return '' if self.unit in ('', '1') else f' {self.unit}'
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -132,8 +145,11 @@ class Parameters:
     """
     Base of all parameter objects: converts and checks every field when made.
 
-    A class with conditions across fields overrides :meth:`check`.
+    ``relations`` of a class are conditions on two fields, such as ``'rod < bore'``, which hold
+    where neither is None. A class with other conditions across fields overrides :meth:`check`.
     """
+
+    relations: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Convert and check each field, then the object."""
@@ -145,7 +161,19 @@ class Parameters:
         for name, (kind, rule) in _declared(type(self)).items():
             if name in values:
                 own[name] = _converted(name, values[name], kind, rule)
+        for cls in type(self).__mro__:
+            for relation in vars(cls).get('relations', ()):
+                self._check_relation(*relation.split())
         self.check()
+
+    def _check_relation(self, name: str, sign: str, other: str) -> None:
+        """Raise InputError where a relation of two fields does not hold."""
+        value, limit, rule = vars(self)[name], vars(self)[other], _declared(type(self))[name][1]
+        holds, words = _SIGNS[sign]
+        if None not in (value, limit) and not holds(value, limit):
+            unit = rule.unit_text
+            allowed = f'{words} {other} = {limit:.12g}{unit}'
+            raise InputError(f'{name} = {value:.12g}{unit}, allowed: {allowed}')
 
     def check(self) -> None:
         """Raise InputError when fields that are right by themselves contradict each other."""

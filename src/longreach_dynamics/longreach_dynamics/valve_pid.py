@@ -25,7 +25,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, quantity
 
@@ -33,6 +32,9 @@ from longreach_dynamics.parameters import Parameters, quantity
 @dataclasses.dataclass(frozen=True)
 class ValvePidParameters(Parameters):
     """The controller of one joint."""
+
+    # Else the valve would open and close in turns.
+    relations = ('closing <= smallest',)
 
     proportional: float = quantity('voltage per error, K_p', 'V/rad', at_least=0.0, at_most=1e5)
     integral: float = quantity('its growth per error, K_i', 'V/(rad s)', at_least=0.0, at_most=1e5)
@@ -65,14 +67,6 @@ class ValvePidParameters(Parameters):
         default=None,
         kw_only=True,
     )
-
-    def check(self) -> None:
-        """Raise InputError for an open valve that closes where a closed one opens."""
-        if self.closing is not None and self.closing > self.smallest:
-            raise InputError(
-                f'closing = {self.closing:g}, allowed: at most smallest = {self.smallest:g}, above'
-                ' which the valve would open and close in turns'
-            )
 
 
 def pid_table(

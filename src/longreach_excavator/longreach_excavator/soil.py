@@ -110,6 +110,9 @@ class ZeleninParameters(Parameters):
 class EarthmovingParameters(Parameters):
     """Blade and soil of the fundamental earthmoving equation, without the cohesion."""
 
+    # A rougher blade shears the soil itself.
+    relations = ('blade_friction_deg <= internal_friction_deg',)
+
     width: float = quantity('width of the blade, w', 'm', above=0.0, at_most=10.0)
     rake_angle_deg: float = quantity(
         'angle between blade and direction of cut, rho', 'deg', at_least=10.0, at_most=150.0
@@ -133,12 +136,6 @@ class EarthmovingParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError when the angles leave no wedge of soil that could fail."""
-        if self.blade_friction_deg > self.internal_friction_deg:
-            raise InputError(
-                f'blade_friction_deg = {self.blade_friction_deg:g} deg, allowed: at most'
-                f' internal_friction_deg = {self.internal_friction_deg:g} deg; a rougher blade'
-                ' shears the soil itself'
-            )
         total = self.rake_angle_deg + self.internal_friction_deg + self.blade_friction_deg
         names = 'rake_angle_deg + internal_friction_deg + blade_friction_deg'
         # The wedge moves as long as rho + delta + beta + phi < 180 deg.

@@ -99,6 +99,9 @@ def low_pass(before: np.ndarray, now: np.ndarray, interval: float, time: float) 
 class PistonControllerParameters(Parameters):
     """The position controller of pistons."""
 
+    # Else the valve would open again as soon as it has closed.
+    relations = ('opening_error >= closing_error',)
+
     proportional_gain: float = quantity(
         'piston velocity per error, K_p', '1/s', at_least=0.0, at_most=50.0
     )
@@ -121,14 +124,6 @@ class PistonControllerParameters(Parameters):
     opening_error: float = quantity(
         'error above which it opens again', 'm', at_least=0.0, at_most=1.0
     )
-
-    def check(self) -> None:
-        """Raise InputError when the valve would open again as soon as it has closed."""
-        if self.opening_error < self.closing_error:
-            raise InputError(
-                f'opening_error = {self.opening_error:g} m, allowed: at least closing_error ='
-                f' {self.closing_error:g} m'
-            )
 
 
 class ControllerState(NamedTuple):

@@ -58,6 +58,8 @@ _live = functools.partial(bounded, read_only=False)
 class TrackingParameters(Parameters):
     """Parameters of the tracker; pixels are those of the cameras' full resolution."""
 
+    relations = ('least_window <= window',)
+
     acceleration: float = _live(
         'standard deviation of the acceleration of a marker in the image',
         'px/s^2',
@@ -114,15 +116,6 @@ class TrackingParameters(Parameters):
         _LENGTHS,
         0.5,
     )
-
-    def check(self) -> None:
-        """Raise InputError if the windows are in the wrong order."""
-        super().check()
-        if not self.least_window <= self.window:
-            raise InputError(
-                f'least_window = {self.least_window:g} px, allowed: at most window ='
-                f' {self.window:g} px'
-            )
 
     def scaled(self, factor: float) -> TrackingParameters:
         """Return the parameters for images resized by a factor."""

@@ -40,6 +40,13 @@ class PumpParameters(Parameters):
 class OilParameters(Parameters):
     """Oil and supply."""
 
+    relations = (
+        'tank_pressure < supply_pressure',
+        'vapour_pressure <= tank_pressure',
+        'preload >= tank_pressure',
+        'preload <= supply_pressure',
+    )
+
     supply_pressure: float = quantity('supply pressure, p_s', 'Pa', at_least=1e5, at_most=1e8)
     tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0, at_most=1e7)
     preload: float = quantity(
@@ -60,24 +67,6 @@ class OilParameters(Parameters):
     pump: PumpParameters | None = quantity(
         'pump of limited flow; left out: the supply pressure is constant', '', default=None
     )
-
-    def check(self) -> None:
-        """Raise InputError when the pressures are not in their order."""
-        if not self.tank_pressure < self.supply_pressure:
-            raise InputError(
-                f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
-                f' {self.supply_pressure:g} Pa'
-            )
-        if not self.vapour_pressure <= self.tank_pressure:
-            raise InputError(
-                f'vapour_pressure = {self.vapour_pressure:g} Pa, allowed: at most tank_pressure ='
-                f' {self.tank_pressure:g} Pa'
-            )
-        if not self.tank_pressure <= self.preload <= self.supply_pressure:
-            raise InputError(
-                f'preload = {self.preload:g} Pa, allowed: from tank_pressure ='
-                f' {self.tank_pressure:g} to supply_pressure = {self.supply_pressure:g} Pa'
-            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,6 +264,8 @@ class HoseParameters(Parameters):
 class Cylinder(Parameters):
     """A cylinder with its valve; a machine adds how it moves a joint."""
 
+    relations = ('rod < bore',)
+
     name: str = quantity('name', '')
     bore: float = quantity('diameter of the piston', 'm', at_least=1e-3, at_most=10.0)
     rod: float = quantity('diameter of the rod', 'm', above=0.0, at_most=10.0)
@@ -303,9 +294,7 @@ class Cylinder(Parameters):
     )
 
     def check(self) -> None:
-        """Raise InputError when rod and piston, or hose and line, do not fit."""
-        if self.rod >= self.bore:
-            raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
+        """Raise InputError for a hose that is larger than the line."""
         if self.hose and self.hose.volume > self.line_volume:
             raise InputError(
                 f'hose has the volume {self.hose.volume:.4g} m^3, allowed: up to line_volume ='

@@ -12,7 +12,6 @@ import math
 from functools import partial
 from typing import Any
 
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
 
@@ -91,18 +90,13 @@ class DetectionLimits(Parameters):
     inflation: float = _ratio('factor of the variance of the centre', 1.3)
     floor: float = _px('deviation added to the centre in quadrature', 0.001, at_least=0, at_most=1)
 
-    def check(self) -> None:
-        """Raise InputError for limits in the wrong order."""
-        for low, high in (
-            ('smallest', 'largest'),
-            ('least_rim', 'trusted_rim'),
-            ('smallest_ratio', 'largest_ratio'),
-            ('smallest_rival', 'largest_rival'),
-            ('softest', 'fastest'),
-        ):
-            less, more = getattr(self, low), getattr(self, high)
-            if not less <= more:
-                raise InputError(f'{low} = {less:g}, allowed: at most {high} = {more:g}')
+    relations = (
+        'smallest <= largest',
+        'least_rim <= trusted_rim',
+        'smallest_ratio <= largest_ratio',
+        'smallest_rival <= largest_rival',
+        'softest <= fastest',
+    )
 
 
 LIMITS = DetectionLimits()
