@@ -8,13 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from longreach_dynamics.resources import share_directory
-from longreach_tools.launch import find_launch_file, survey
-
-NUMBERS = ('cohesion',)
-"""Arguments of launch files, numbers, that a restart can change."""
+from longreach_machine import MACHINE_GROUP
+from longreach_tools.launch import Argument, find_launch_file, survey
 
 # Time for the nodes to end in order [s].
 _PATIENCE = 10.0
@@ -36,13 +35,13 @@ class Started:
         # Exit code when all launches have ended, one of them so, and none was heard; otherwise 0.
         self.failure = 0
 
-    def _arguments(self) -> dict[str, str]:
-        """Return the arguments of the only launch, given or by default; none of several."""
+    def _arguments(self) -> dict[str, Argument]:
+        """Return the arguments of the only launch, given ones as defaults; of several none."""
         if len(self._launches) != 1:
             return {}
         declared = survey(find_launch_file(self._launches[0][0], os.environ), {}, os.environ)
-        defaults = {argument: one.default or '' for argument, one in declared.items()}
-        return defaults | self._given()
+        given = self._given()
+        return {n: one._replace(default=given.get(n, one.default)) for n, one in declared.items()}
 
     def _given(self) -> dict[str, str]:
         """Return the arguments of the first launch that were given."""
@@ -50,22 +49,23 @@ class Started:
 
     def scenarios(self) -> list[str]:
         """Return the scenarios among which the only launch can choose, its own first."""
-        own = self._arguments().get('scenario')
-        if own is None:
+        argument = self._arguments().get('scenario')
+        if argument is None:
             return []
-        # Also of a launch file's path; scenarios of the crane are named as in ARGESIM C13R.
+        own = self._file or argument.default or ''
+        names = {own}
+        # Also of a launch file's path.
         machine = Path(self._launches[0][0]).name.partition('.')[0]
-        prefix, short = ('task_', '') if machine == 'crane' else (f'{machine}_', f'{machine}_')
         directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
-        files = directory.glob(f'{prefix}*.yaml')
-        own = self._file or own
-        names = {file.stem.removeprefix(short) for file in files} | {own}
+        for point in metadata.entry_points(group=MACHINE_GROUP, name=machine):
+            files = directory.glob(f'{point.load().scenario_prefix or machine + "_"}*.yaml')
+            names |= {file.stem.removeprefix(f'{machine}_') for file in files}
         return sorted(names - {''}, key=lambda name: (name != own, name))
 
-    def numbers(self) -> dict[str, float]:
-        """Return the arguments of the only launch that a restart can change, and their values."""
-        arguments = self._arguments()
-        return {name: float(arguments[name] or 0.0) for name in NUMBERS if name in arguments}
+    def numbers(self) -> list[Argument]:
+        """Return the arguments of the only launch that take the place of a scenario's number."""
+        every = self._arguments().values()
+        return [one for one in every if one.description.endswith('0.0: of the scenario')]
 
     def restart(self, arguments: Mapping[str, str]) -> None:
         """End the only launch; :meth:`follow` starts it again, with other arguments."""

@@ -8,9 +8,8 @@ import math
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +37,6 @@ _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
 _DISCARD = 3.0
 _DASH = (4, 4)
-# Numbers for the next run, and their labels.
-_NUMBERS = {'cohesion': 'Cohesion [Pa], 0: of the scenario'}
 # Colours of stress from none to the largest, as drawings have them [MPa]; forces [kN] that arrows
 # of 1 m show, by the name of a robot description.
 STRESS, STRESS_COLOURS = 355, ('#296bc7', '#40ad61', '#f5cc26', '#d61f1f')
@@ -82,9 +79,8 @@ class Page:
     """
     The page of a server, with ``charts`` until somebody chooses others.
 
-    ``length`` [s] and ``begin`` are those of a replay, 0: live.
-
-    ``scenarios`` and ``numbers`` are the arguments of a restart of what was launched.
+    ``length`` [s] and ``begin`` are those of a replay, 0: live. ``scenarios`` and ``numbers`` are
+    for a restart of what was launched: names, and arguments of the launch file.
     """
 
     def __init__(
@@ -94,7 +90,7 @@ class Page:
         length: float = 0.0,
         begin: float = 0.0,
         scenarios: Sequence[str] = (),
-        numbers: Mapping[str, float] = MappingProxyType({}),
+        numbers: Sequence[Any] = (),
     ) -> None:
         self.server, self.scene = server, Scene(server)
         self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -168,7 +164,7 @@ class Page:
         """Put a request into the queue."""
         self.requests.put(Request(machine, name, value))
 
-    def _add_transport(self, scenarios: Sequence[str], numbers: Mapping[str, float]) -> None:
+    def _add_transport(self, scenarios: Sequence[str], numbers: Sequence[Any]) -> None:
         """Add pause, resume, step, reset, and restart."""
         gui: Any = self.server.gui
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
@@ -179,8 +175,8 @@ class Page:
         if scenarios:
             choice = gui.add_dropdown('Scenario', tuple(scenarios))
             fields = {
-                name: gui.add_number(_NUMBERS[name], value, min=0.0)
-                for name, value in numbers.items()
+                one.name: gui.add_number(one.description, float(one.default or 0.0), min=0.0)
+                for one in numbers
             }
             button = gui.add_button('Restart with this scenario', color='gray')
 
