@@ -457,12 +457,9 @@ def check_meeting(away: float, cosine: float) -> None:
 
 @njit
 def project_point(packed, R, t, point, jacobian):  # type: ignore[no-untyped-def]
-    """
-    Return the pixel (u, v) of a point (3,) in the world [m]; NaN if there is none.
-
-    ``packed`` is :attr:`Camera.packed`, R and t are T_world_cam; ``jacobian`` (2, 9) is filled:
-    derivatives by rotation vector, translation and point.
-    """
+    """Return the pixel (u, v) of a point (3,) in the world [m]; NaN if there is none."""
+    # With packed of Camera.packed, R and t of T_world_cam. Fills jacobian (2, 9): derivatives by
+    # rotation vector, translation and point.
     p = np.empty(3)
     for i in range(3):
         p[i] = 0.0

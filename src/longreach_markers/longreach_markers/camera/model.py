@@ -151,11 +151,8 @@ def _inverse_radial(packed, radius, limit):  # type: ignore[no-untyped-def]
 
 @_compiled
 def undistort_point(packed, u, v):  # type: ignore[no-untyped-def]
-    """
-    Return the normalised coordinates (x, y) of a pixel, NaN where there is no ray.
-
-    Newton's method on the radius, then, with tangential terms, on both coordinates.
-    """
+    """Return the normalised coordinates (x, y) of a pixel, NaN where there is no ray."""
+    # Newton's method on the radius, then, with tangential terms, on both coordinates.
     x_d, y_d = (u - packed[2]) / packed[0], (v - packed[3]) / packed[1]
     radius = math.hypot(x_d, y_d)
     if not radius < math.inf:

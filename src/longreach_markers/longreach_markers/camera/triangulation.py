@@ -93,12 +93,9 @@ def _locate(  # type: ignore[no-untyped-def]
     packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, ray_cov,
     position, noise, systematic,
 ):  # fmt: skip
-    """
-    Locate a pixel in a plane; return its distance [m], and cosine between ray and normal.
-
-    ``plane`` (13,): normal, offset, centroid and both axes. Filled: ``position`` and its
-    covariances ``noise`` from the pixel, ``systematic`` from all else.
-    """
+    """Locate a pixel in a plane; return its distance [m], and cosine between ray and normal."""
+    # plane (13,): normal, offset, centroid and both axes. Fills the position and its covariances:
+    # noise from the pixel, systematic from all else.
     n, offset, centroid, axes = plane[:3], plane[3], plane[4:7], plane[7:].reshape((2, 3))
     x, y = undistort_point(packed, pixel[0], pixel[1])
     ray, from_centroid = np.empty(3), np.empty(3)
@@ -222,11 +219,7 @@ def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ig
 
 @njit
 def _between_rays(packed, R, t, pixels, pair, position, found):  # type: ignore[no-untyped-def]
-    """
-    Fill the midpoint of the shortest segment between two rays, and found[:3] of _triangulate.
-
-    Returns False for parallel rays, and points behind a camera.
-    """
+    """Fill the midpoint between two rays, found[:3] of _triangulate; False if they do not meet."""
     rays = np.empty((2, 3))
     for k in range(2):
         c = pair[k]
@@ -331,12 +324,9 @@ def _gap(jacobians, residuals, pose_cov, pixel_cov, ray_cov, found):  # type: ig
 def _triangulate(  # type: ignore[no-untyped-def]
     packed, R, t, pose_cov, pixels, pixel_cov, ray_cov, position, noise, systematic, found
 ):
-    """
-    Triangulate; return 0, 1 if the rays do not meet, or 2 if the iterations failed.
-
-    Filled: as by :func:`_locate`, and ``found`` (7,): angle between the rays [rad], distances
-    along them [m], residual [px], chi_square; for two cameras, gap and its deviation [px].
-    """
+    """Triangulate; return 0, 1 if the rays do not meet, or 2 if the iterations failed."""
+    # Filled: as by _locate, and found (7,): angle between the rays [rad], distances along both
+    # [m], residual [px], chi_square; for two cameras, gap and its deviation [px].
     if not _start(packed, R, t, pixels, position, found):
         return 1
     count = len(pixels)

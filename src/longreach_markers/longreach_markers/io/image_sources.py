@@ -287,12 +287,9 @@ def pictures_of(
 
 
 def _places_of(sources: Mapping[str, ImageSource]) -> list[tuple[int, int, int]]:
-    """
-    Return the place of each source's first picture, its step, and what both are divided by.
-
-    In images of the camera whose numbers have the smallest step, so that pictures of equal numbers
-    have one time, unless the numbers hardly overlap, or each source has one picture.
-    """
+    """Return the place of each source's first picture, its step, and what both are divided by."""
+    # In images of the camera whose numbers have the smallest step: pictures of equal numbers have
+    # one time, unless the numbers hardly overlap, or each source has one picture.
     found = [source.numbers for source in sources.values()]
     known = [numbers for numbers in found if numbers is not None]
     consecutive = [(0, 1, 1)] * len(found)

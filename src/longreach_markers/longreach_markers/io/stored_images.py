@@ -247,11 +247,9 @@ class Pictures(ImageSource):
 
 
 def _counted(files: Sequence[Path]) -> tuple[Sequence[int], Numbers | None]:
-    """
-    Return numbers of frames from the numbers in the names of pictures, and these.
-
-    Only if one number alone differs, and increases; the common divisor of its steps is one frame.
-    """
+    """Return numbers of frames from the numbers in the names of pictures, and these."""
+    # Only if one number alone differs, and increases; the common divisor of its steps is one
+    # frame.
     names = [re.split(r'(\d+)', path.stem) for path in files]
     columns = [set(column) for column in zip(*names, strict=False)]
     differing = [k for k, column in enumerate(columns) if len(column) > 1]
@@ -308,11 +306,7 @@ def stored_picture(path: Path) -> np.ndarray:
 
 
 class _ExactTimes:
-    """
-    Restores times of a video that its container rounded to milliseconds; rate 0: unknown.
-
-    Ends at the first time that is not a multiple of the frame period within rounding.
-    """
+    """Restores times that a video rounded to milliseconds, up to the first that does not fit."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate

@@ -124,11 +124,7 @@ def detect(
 
 
 class Search:
-    """
-    A search for a marker near a pixel, as :func:`detect`, for several sets of excluded regions.
-
-    Searches in the same image with the same camera, normal and limits can share their fits.
-    """
+    """A search as :func:`detect`, for several sets of excluded regions; fits can be shared."""
 
     def __init__(
         self,

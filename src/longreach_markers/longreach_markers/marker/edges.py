@@ -25,11 +25,7 @@ _MARGIN = 3
 
 
 class EdgePoints(NamedTuple):
-    """
-    Edge points of a window: position [px], unit gradient to the bright side.
-
-    ``chain`` (n,) is the index of the chain of adjacent points of similar direction.
-    """
+    """Edge points: position [px], unit gradient to the bright side, index of their chain (n,)."""
 
     u: NDArray[np.float64]
     v: NDArray[np.float64]
@@ -59,12 +55,9 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
 
 @kernel
 def image_noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
-    """
-    Return the standard deviation of the noise in a window [grey levels]; u1, v1 are excluded.
-
-    Median of the response of a second difference operator that suppresses planes (Immerkær 1996,
-    with a median in place of the mean, so that edges have little influence).
-    """
+    """Return the standard deviation of the noise in a window without u1, v1 [grey levels]."""
+    # Median of the response of a second difference operator that suppresses planes (Immerkær 1996,
+    # with a median in place of the mean, so that edges have little influence).
     counts = np.zeros(1025, np.int64)
     total = 0
     for v in range(max(v0, 1), min(v1, image.shape[0] - 1)):

@@ -37,11 +37,8 @@ def minor_axis(row):  # type: ignore[no-untyped-def]
 
 @njit
 def gather_points(u, v, nu, nv, chosen, row, radius, tolerance, distances, work):  # type: ignore[no-untyped-def]
-    """
-    Fit an ellipse repeatedly to points within a decreasing distance; False if too few remain.
-
-    ``chosen`` (n,) and ``row`` are filled; ``distances`` (n,) and ``work`` (6, 5) overwritten.
-    """
+    """Fit an ellipse to points within a decreasing distance; False if too few remain."""
+    # chosen (n,) and row are filled; distances (n,) and work (6, 5) overwritten.
     for turn in range(4):
         size = 0
         near = tolerance if turn == 0 else (2.0 if turn == 1 else 1.3)
@@ -61,12 +58,9 @@ def gather_points(u, v, nu, nv, chosen, row, radius, tolerance, distances, work)
 
 @njit(error_model='numpy')
 def _fill_distances(u, v, nu, nv, row, least, most, distances):  # type: ignore[no-untyped-def]
-    """
-    Fill the distance of each edge point from an ellipse, to first order [px].
-
-    Infinite where the gradient is not along the normal with the ellipse's polarity, or the
-    relative radius not between ``least`` and ``most``. Without branches, so that it is vectorised.
-    """
+    """Fill the distance of each edge point from an ellipse, to first order [px]."""
+    # Infinite where the gradient is not along the normal with the ellipse's polarity, or the
+    # relative radius not between least and most. Without branches, so that it is vectorised.
     cu, cv, polarity = row[CU], row[CV], row[POLARITY]
     b11, b12, b22 = inverse(row[A11], row[A12], row[A22])
     for index in range(u.size):
@@ -107,12 +101,9 @@ def rim_support(u, v, nu, nv, row, near, distances):  # type: ignore[no-untyped-
 
 @njit
 def fit_ellipse(u, v, nu, nv, chosen, row, work):  # type: ignore[no-untyped-def]
-    """
-    Fit an ellipse to chosen points, update its row; False if they do not define one.
-
-    Least squares of the conic, normalised to a trace of 1 of its quadratic part; weighted by the
-    gradient at the row's ellipse (Sampson), unless its A11 is 0. ``work`` (6, 5) is overwritten.
-    """
+    """Fit an ellipse to chosen points, update its row; False if they do not define one."""
+    # Least squares of the conic, normalised to a trace of 1 of its quadratic part; weighted by the
+    # gradient at the row's ellipse (Sampson), unless its A11 is 0. work (6, 5) is overwritten.
     size = chosen.size
     mean_u, mean_v = 0.0, 0.0
     for index in chosen:

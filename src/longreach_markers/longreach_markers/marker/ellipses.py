@@ -63,42 +63,31 @@ _INSIDE = 0.6
 
 
 class Expectation(NamedTuple):
-    """
-    Prior knowledge of a marker: centre, longer semi-axis, shape matrix (NaN: unknown) [px].
-
-    ``search``: largest distance [px]; ``shape_tolerance``: largest relative difference;
-    ``polarity``: +1 dark on bright, -1 bright on dark, 0 either.
-    """
+    """Prior knowledge of a marker [px]: a shape matrix of NaN and polarity 0 are unknown."""
 
     u: float
     v: float
     radius: float
-    search: float
+    search: float  # largest distance
     a11: float = math.nan
     a12: float = math.nan
     a22: float = math.nan
-    shape_tolerance: float = 0.3
-    polarity: int = 0
+    shape_tolerance: float = 0.3  # largest relative difference
+    polarity: int = 0  # +1 dark on bright, -1 bright on dark
 
 
 class Hypothesis(NamedTuple):
-    """
-    Ellipse that may be the outer edge of a marker: centre and shape matrix [px].
-
-    ``polarity``: +1 darker than its surroundings; ``support``: share of the rim with edge points;
-    ``score``: higher is better; ``inner``: relative radius of a concentric edge of opposite
-    polarity (0: none), with its support.
-    """
+    """Ellipse that may be the outer edge of a marker: centre and shape matrix [px]."""
 
     u: float
     v: float
     a11: float
     a12: float
     a22: float
-    polarity: float
-    support: float
-    score: float
-    inner: float
+    polarity: float  # +1 darker than its surroundings
+    support: float  # share of the rim with edge points
+    score: float  # higher is better
+    inner: float  # relative radius of a concentric edge of opposite polarity; 0: none
     inner_support: float
 
     @property
@@ -116,11 +105,7 @@ class Hypothesis(NamedTuple):
 def rank_hypotheses(
     edges: EdgePoints, expected: Expectation, *, thorough: bool = False
 ) -> list[Hypothesis]:
-    """
-    Return the ellipses in a window, the most likely outer edge of the marker first.
-
-    Ranked by distance and expected radius (Henikl 2015, section 4.2.1), and the visible rim.
-    """
+    """Return the ellipses in a window, the most likely outer edge first (Henikl 2015, 4.2.1)."""
     rows = _rank(
         edges.u, edges.v, edges.nu, edges.nv, edges.chain, edges.chains, *expected, thorough
     )  # fmt: skip
@@ -145,12 +130,9 @@ def seen_sectors(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]
 
 
 def outlines_beside(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]:
-    """
-    Return in which sectors another outline runs along that of a marker.
-
-    It has the same polarity and is nearby: a hard shadow, the side of a thick plate or a double
-    exposure. Parts of both outlines can look like a single ellipse.
-    """
+    """Return in which sectors another outline of the same polarity runs along that of a marker."""
+    # A hard shadow, the side of a thick plate or a double exposure: parts of both outlines can
+    # look like a single ellipse.
     row = np.array(hypothesis)
     return _beside(edges.u, edges.v, edges.nu, edges.nv, row)  # type: ignore[no-any-return]
 
@@ -311,12 +293,9 @@ def _sample(  # type: ignore[no-untyped-def]
     u, v, nu, nv, chain, order, found, count, at_u, at_v, radius, search, known,
     a11, a12, a22, shape_tolerance,
 ):  # fmt: skip
-    """
-    Add ellipses through random points of chains and pairs of chains; return the new count.
-
-    ``order`` (m,): chains by decreasing size; ``found`` (_MOST, 10): hypotheses, ``count`` rows of
-    them; ``known``: whether a11, a12, a22 are given.
-    """
+    """Add ellipses through random points of chains and pairs of chains; return the new count."""
+    # order (m,): chains by decreasing size; found (_MOST, 10): hypotheses, count rows of them;
+    # known: whether a11, a12, a22 are given.
     pool, chosen = np.empty(u.size, np.int64), np.empty(u.size, np.int64)
     five = np.empty(5, np.int64)
     row, best = np.empty(WIDTH), np.empty(WIDTH)

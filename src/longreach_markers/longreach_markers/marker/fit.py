@@ -86,26 +86,18 @@ _HOPELESS = 0.4
 
 
 class Fit(NamedTuple):
-    """
-    A refined marker: ``parameters`` (20,) of :mod:`pixel_parameters` in pinhole pixels.
+    """A refined marker; covariances are 0 where a parameter was not estimated."""
 
-    ``covariance`` (20, 20), 0 where not estimated; ``residual``: RMS [grey levels]; ``sectors`` (2
-    SECTORS,) that fit, outer then inner edge; ``burnt``: share of the outer edge saturated by
-    glare; ``shaded``: with a shadow's edge; ``bend``: height of a bent rim in the image [px], 0
-    flat; ``noise``: standard deviation, as given, or of correlated residuals [grey levels];
-    ``uneven``: with the light of sectors.
-    """
-
-    parameters: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    residual: float
-    sectors: NDArray[np.bool_]
-    burnt: float
+    parameters: NDArray[np.float64]  # (20,) of pixel_parameters, in pinhole pixels
+    covariance: NDArray[np.float64]  # (20, 20)
+    residual: float  # RMS [grey levels]
+    sectors: NDArray[np.bool_]  # (2 SECTORS,) that fit, outer then inner edge
+    burnt: float  # share of the outer edge saturated by glare
     converged: bool
-    shaded: bool
-    bend: float
-    noise: float
-    uneven: bool
+    shaded: bool  # with a shadow's edge
+    bend: float  # height of a bent rim in the image [px]; 0: flat
+    noise: float  # standard deviation, as given, or of correlated residuals [grey levels]
+    uneven: bool  # with the light of sectors
 
     @property
     def support(self) -> float:
@@ -174,12 +166,9 @@ def _correlated_noise(  # type: ignore[no-untyped-def]
 def _fit(  # type: ignore[no-untyped-def]
     image, packed, normal, outline, start, seen, blur, noise, kind
 ):  # fmt: skip
-    """
-    Fit a marker with the arguments of :func:`fit_marker`: plainly, with a shadow's edge, or bent.
-
-    Returns the fields of Fit, and chi-square of a bend in the residuals of the first sectors and
-    of the last ones (0 where it is not tested).
-    """
+    """Fit a marker plainly, with a shadow's edge, or bent; arguments as of :func:`fit_marker`."""
+    # Returns the fields of Fit, and chi-square of a bend in the residuals of the first sectors and
+    # of the last ones (0 where it is not tested).
     shaded, bent = kind == _SHADED, kind == _BOWED
     disc = start[5] <= 0.0
     known = normal[0] != 0.0 or normal[1] != 0.0 or normal[2] != 0.0
@@ -436,12 +425,9 @@ def _flatten(  # type: ignore[no-untyped-def]
     p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise, rms,
     light, cu, cv, radius, local,
 ):  # fmt: skip
-    """
-    Estimate again with cubic light divided out, if the residuals show such light.
-
-    The polynomial is common to all three levels: it cannot explain away a part of the marker.
-    ``local`` is False: for a constant numba would compile all of the estimate once more.
-    """
+    """Estimate again with cubic light divided out, if the residuals show such light."""
+    # The polynomial is common to all three levels: it cannot explain away a part of the marker.
+    # local is False: for a constant numba would compile all of the estimate once more.
     before, first = p.copy(), rms
     values = samples[2].copy()
     for turn in range(2):

@@ -72,13 +72,10 @@ def measure(
     *,
     known: bool,
 ) -> Measurement:
-    """
-    Return the measurement of a fit in pixels of the image; ``doubt`` is added to its covariance.
-
-    Under uneven illumination of the scene, blur moves every edge away from the light, by its
-    variance times the relative slope of the illumination; vignetting acts on the blurred image and
-    does not. Half of the shift is corrected, and the other half is the uncertainty.
-    """
+    """Return the measurement of a fit in pixels of the image; ``doubt`` adds to its covariance."""
+    # Under uneven illumination of the scene, blur moves every edge away from the light, by its
+    # variance times the relative slope of the illumination; vignetting acts on the blurred image
+    # and does not. Half of the shift is corrected, and the other half is the uncertainty.
     measured = np.empty(_SIZE)
     _measure(p, covariance, known, measured)
     measured[2:5] += doubt[0, 0], doubt[0, 1], doubt[1, 1]
@@ -101,13 +98,11 @@ def normal_doubt(
     shear: NDArray[np.float64],
     most: float,
 ) -> NDArray[np.float64]:
-    """
-    Return the covariance (2, 2) [px^2] of a centre because the plane's normal is uncertain.
-
-    If the ellipse is not that of a circle with this normal, the marker may be tilted, which moves
-    the centre, or printed out of round. The tilt is as large as the shape needs, its direction
-    open; as for bends (docs/vision.md), one marker in ten is expected to have another shape.
-    """
+    """Return the covariance (2, 2) [px^2] of a centre because the plane's normal is uncertain."""
+    # If the ellipse is not that of a circle with this normal, the marker may be tilted, which
+    # moves the centre, or printed out of round. The tilt is as large as the shape needs, its
+    # direction open; as for bends (docs/vision.md), one marker in ten is expected to have another
+    # shape.
     astray, chi_square = _astray(p, covariance, outline, shear)
     if chi_square <= 2.0:
         return np.zeros((2, 2))

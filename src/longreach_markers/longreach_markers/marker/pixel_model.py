@@ -53,13 +53,13 @@ from longreach_markers.marker.pixel_parameters import (
 from longreach_markers.marker.pixel_steps import (
     BY_SQUARE,
     CURVE,
+    CUTOFF,
     DENSITY,
     DENSITY_INNER,
     DU,
     DV,
     EU,
     EV,
-    FAR,
     FLAT,
     HOLE,
     MU,
@@ -93,12 +93,9 @@ _FULL = 255.0
 
 @njit
 def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # type: ignore[no-untyped-def]
-    """
-    Add the products of derivatives to ``normal`` (21, 20) and ``joint`` (6, 27).
-
-    ``rows`` (21, BLOCK): by p, and residuals; ``extra``: by a shadow or bend. ``is_inside``,
-    ``is_outside``, ``known``: which derivatives are not 0 (the perspective's if not known).
-    """
+    """Add the products of derivatives to ``normal`` (21, 20) and ``joint`` (6, 27)."""
+    # rows (21, BLOCK): by p, and residuals; extra: by a shadow or bend. is_inside, is_outside,
+    # known: which derivatives are not 0 (the perspective's if not known).
     first, last = 0 if is_inside else RHO, PERSPECTIVE if is_outside else OUTSIDE
     add_products(rows, first, last, normal)
     for i in range(PARAMETERS if known else PERSPECTIVE, PARAMETERS + 1):
@@ -116,13 +113,10 @@ def _add_products(rows, extra, normal, joint, is_inside, is_outside, known):  # 
 
 @njit(error_model='numpy')
 def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
-    """
-    Fill the slopes (9, n) of the model at each sample, without a shadow.
-
-    Rows: distance from the nearest edge over the blur; level (0 outside, 1 band, 2 inside); slope
-    of the grey level across the outer and the inner edge [1/px]; normal u, v of the edge in the
-    image; direction u, v in the plane; pixels for a relative radius of 1.
-    """
+    """Fill the slopes (9, n) of the model at each sample, without a shadow."""
+    # Rows: distance from the nearest edge over the blur; level (0 outside, 1 band, 2 inside);
+    # slope of the grey level across the outer and the inner edge [1/px]; normal u, v of the edge
+    # in the image; direction u, v in the plane; pixels for a relative radius of 1.
     geometry, own = np.empty((ROWS, BLOCK)), np.empty((9, BLOCK))
     filled = np.empty((3, BLOCK))
     for begin in range(0, samples.shape[1], BLOCK):
@@ -162,13 +156,10 @@ def _fill_slopes(p, disc, geometry, slopes):  # type: ignore[no-untyped-def]
 
 @njit
 def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # type: ignore[no-untyped-def]
-    """
-    Eliminate the light of sectors from ``normal`` and residuals; return cost, eliminated count.
-
-    ``sums`` (2 SECTORS, 2, 21): of the active sectors' rows, and of rows times z; ``moments`` (2
-    SECTORS, 5): of 1, z, z^2, residual, residual times z; ``z`` (n,): distance from the nearest
-    edge over the blur.
-    """
+    """Eliminate the light of sectors from the equations; return cost and eliminated count."""
+    # sums (2 SECTORS, 2, 21): of the active sectors' rows, and of rows times z; moments (2
+    # SECTORS, 5): of 1, z, z^2, residual, residual times z; z (n,): distance from the nearest edge
+    # over the blur.
     light = np.zeros((active.size, 2))
     eliminated = 0
     for part in range(active.size):
@@ -224,20 +215,17 @@ def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
 
 @njit(error_model='numpy')
 def _fill_shades(p, shadow, samples, geometry, shades):  # type: ignore[no-untyped-def]
-    """
-    Fill the shade of each pixel of a block.
-
-    Rows of ``shades`` (4, BLOCK): the share of the pixel in the shadow; its derivative by the
-    distance, in standard deviations, and that distance; grey level by which the product of both
-    blurred steps differs from the product of their means.
-    """
+    """Fill the shade of each pixel of a block."""
+    # Rows of shades (4, BLOCK): the share of the pixel in the shadow; its derivative by the
+    # distance, in standard deviations, and that distance; grey level by which the product of both
+    # blurred steps differs from the product of their means.
     s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
     along_u, along_v = math.cos(shadow[0]), math.sin(shadow[0])
     blur_u, blur_v = s11 * along_u + s12 * along_v, s12 * along_u + s22 * along_v
     sharp = 1.0 / math.sqrt(blur_u * along_u + blur_v * along_v + shadow[2])
     for k in range(BLOCK):
         away = along_u * (samples[0, k] - shadow[6]) + along_v * (samples[1, k] - shadow[7])
-        z = min(max((away - shadow[1]) * sharp, -FAR), FAR)
+        z = min(max((away - shadow[1]) * sharp, -CUTOFF), CUTOFF)
         dark, slope = blurred_step(z, 0.0)
         du, dv = geometry[DU, k], geometry[DV, k]
         outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
@@ -258,13 +246,10 @@ def _fill_shades(p, shadow, samples, geometry, shades):  # type: ignore[no-untyp
 
 @njit(error_model='numpy', inline='always')
 def _fill_rows(p, disc, shadow, samples, geometry, shades, rows, errors):  # type: ignore[no-untyped-def]
-    """
-    Fill derivatives by p, except the perspective, and residuals.
-
-    ``rows`` (21, BLOCK) are 0 for pixels that are not used, ``errors`` (BLOCK,) the residuals of
-    all; the last row of ``geometry`` becomes 0 for clipped pixels. Also fills the change of the
-    grey level with a movement of the edges in proportion to the square of their radius.
-    """
+    """Fill derivatives by p, except the perspective, and residuals."""
+    # rows (21, BLOCK) are 0 for pixels that are not used, errors (BLOCK,) the residuals of all;
+    # the last row of geometry becomes 0 for clipped pixels. Also fills the change of the grey
+    # level with a movement of the edges in proportion to the square of their radius.
     rho = p[RHO]
     curved_inside = 1.0 if disc else 1.0 / rho
     dim_outside = dim_band = dim_inside = 0.0
@@ -385,16 +370,13 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
     local,
 ):  # fmt: skip
-    """
-    Fill normal matrix and residuals; return the cost, and samples minus eliminated parameters.
-
-    ``extension``: parameters of a shadow (8,) or a bend (6,), or none; ``outline`` (3,): expected
-    shape of any scale, 0 unknown. Filled: ``normal`` (21, 20), lower triangle, last row products
-    with residuals, with priors weighted by ``noise``; ``joint`` (6, 27), likewise for the
-    extension: products with the derivatives by p, with the residuals, among themselves;
-    ``residuals`` (n,), measured minus modelled [grey levels]. ``local``: level and slope of each
-    sector's light are eliminated; not with an extension.
-    """
+    """Fill normal matrix and residuals; return cost, and samples minus eliminated parameters."""
+    # extension: parameters of a shadow (8,) or a bend (6,), or none; outline (3,): expected shape
+    # of any scale, 0 unknown. Filled: normal (21, 20), lower triangle, last row products with
+    # residuals, with priors weighted by noise; joint (6, 27), likewise for the extension: products
+    # with the derivatives by p, with the residuals, among themselves; residuals (n,), measured
+    # minus modelled [grey levels]. local: level and slope of each sector's light are eliminated;
+    # not with an extension.
     normal[:] = 0.0
     joint[:] = 0.0
     a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]

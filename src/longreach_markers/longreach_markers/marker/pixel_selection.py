@@ -73,14 +73,11 @@ def edge_reach(p):  # type: ignore[no-untyped-def]
 def select_pixels(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
 ):  # fmt: skip
-    """
-    Select the pixels of a window within ``reach`` [px] of a marker's edges; return their number.
-
-    Filled: ``samples`` (5, N): u, v in pinhole pixels, grey level, column and row in the image;
-    ``sector`` (N,). u1 and v1 are excluded.
-    """
-    # Distortion is smooth: quadratic interpolation on 3 x 3 points covers a usual window, and each
-    # part of a window that is divided because its distortion is large.
+    """Select the pixels of a window within ``reach`` [px] of the edges; return their number."""
+    # Filled: samples (5, N): u, v in pinhole pixels, grey level, column and row in the image;
+    # sector (N,). u1 and v1 are excluded. Distortion is smooth: quadratic interpolation on 3 x 3
+    # points covers a usual window, and each part of a window that is divided because its
+    # distortion is large.
     parts = 1
     if packed[0] != 0.0:
         grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
@@ -147,11 +144,8 @@ def _interpolated(grid, s, t):  # type: ignore[no-untyped-def]
 def _select_part(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, outer, inner
 ):  # fmt: skip
-    """
-    Add the pixels of a part of the window; return the new numbers near the two edges.
-
-    Those near the inner edge are at the end of the arrays.
-    """
+    """Add the pixels of a part of the window; return the new numbers near the two edges."""
+    # Those near the inner edge are at the end of the arrays.
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
     cu, cv = p[CENTER], p[CENTER + 1]
     # A disc's inner edge is far away.
@@ -242,13 +236,9 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
 
 @njit
 def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # type: ignore[no-untyped-def]
-    """
-    Add the cubic polynomial of light that explains the residuals of a fit.
-
-    ``samples`` have fitted grey levels; cu, cv, radius: origin in pinhole pixels and unit of
-    length; ``light`` (LIGHT_TERMS,) is updated: the light minus 1. Returns the mean square that it
-    explains.
-    """
+    """Add the cubic light that explains residuals; return the explained mean square."""
+    # samples have fitted grey levels; cu, cv, radius: origin in pinhole pixels and unit of length;
+    # light (LIGHT_TERMS,): the light minus 1.
     count, gained = 0, 0.0
     rows = np.zeros((12, BLOCK))
     sums = np.zeros((12, 12))

@@ -22,7 +22,7 @@ from longreach_markers.marker.products import BLOCK, product
 from longreach_markers.marker.symmetric import inverse
 
 # Distance from an edge, in standard deviations of the blur, beyond which it has no influence.
-FAR = 4.9
+CUTOFF = 4.9
 # exp(-x) = (exp(-x / 16))^16 for x = z^2 / 2 within that, by a Taylor series about the middle of
 # the range, accurate to 1e-8; and Phi(z) = 1 - phi(z) sum_k c_k t^k, t = 1 / (1 + c_0 z), accurate
 # to 1e-7 (Abramowitz and Stegun 1964, 26.2.17). Without tables or branches, so that loops are
@@ -42,26 +42,23 @@ ROWS = 18
 
 @njit(error_model='numpy', inline='always')
 def normal_density(z):  # type: ignore[no-untyped-def]
-    """Return the density of the normal distribution at z; 0 beyond FAR."""
+    """Return the density of the normal distribution at z; 0 beyond CUTOFF."""
     square = z * z
-    x = min(square, FAR * FAR) * (1.0 / 32.0) - _MIDDLE
+    x = min(square, CUTOFF * CUTOFF) * (1.0 / 32.0) - _MIDDLE
     e = _E4 + x * (_E5 + x * (_E6 + x * (_E7 + x * _E8)))
     e = _E0 + x * (_E1 + x * (_E2 + x * (_E3 + x * e)))
     e *= e
     e *= e
     e *= e
     e *= e
-    return _NORMAL_TOP * e if square < FAR * FAR else 0.0
+    return _NORMAL_TOP * e if square < CUTOFF * CUTOFF else 0.0
 
 
 @njit(error_model='numpy', inline='always')
 def blurred_step(z, box):  # type: ignore[no-untyped-def]
-    """
-    Return a step blurred by lens and motion at z, 0 or 1 beyond FAR, and its derivative.
-
-    Motion blur is a box, with an Edgeworth correction. ``box`` is minus its fourth cumulant over
-    24 sigma^4.
-    """
+    """Return a step blurred by lens and motion at z, 0 or 1 beyond CUTOFF, and its derivative."""
+    # Motion blur is a box, with an Edgeworth correction: box is minus its fourth cumulant over
+    # 24 sigma^4.
     density = normal_density(z)
     square = z * z
     t = 1.0 / (1.0 + _C0 * abs(z))
@@ -85,13 +82,10 @@ def fill_block(samples, begin, filled):  # type: ignore[no-untyped-def]
 
 @njit(error_model='numpy', inline='always')
 def fill_geometry(p, samples, geometry):  # type: ignore[no-untyped-def]
-    """
-    Fill position and normal of the ellipse for each sample.
-
-    First rows of ``geometry`` (ROWS, BLOCK): du, dv from the centre; r, the radius in the plane;
-    e, the direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of
-    sigma over the radius of curvature. Without branches, so that it is vectorised.
-    """
+    """Fill position and normal of the ellipse for each sample."""
+    # First rows of geometry (ROWS, BLOCK): du, dv from the centre; r, the radius in the plane; e,
+    # the direction there; m, the normal in the image; 1 / |grad r|; 1 / sigma along m; half of
+    # sigma over the radius of curvature. Without branches, so that it is vectorised.
     cu, cv = p[CENTER], p[CENTER + 1]
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
     curved = 0.5 * (b11 * b22 - b12 * b12) ** 2
@@ -122,13 +116,10 @@ def fill_geometry(p, samples, geometry):  # type: ignore[no-untyped-def]
 
 @njit(error_model='numpy', inline='always')
 def fill_steps(p, disc, extension, geometry):  # type: ignore[no-untyped-def]
-    """
-    Fill distances from both edges in sigma, and the blurred steps there.
-
-    Rows of ``geometry`` after those of :func:`fill_geometry`: z, outer and inner; share outside of
-    the outer edge and its derivative by z; share inside of the inner edge and its negative
-    derivative. Returns whether a pixel has a part inside, and one outside.
-    """
+    """Fill blurred steps at both edges; return whether a pixel has parts inside, and outside."""
+    # Rows of geometry after those of fill_geometry: distances z in sigma, outer and inner; share
+    # outside of the outer edge and its derivative by z; share inside of the inner edge and its
+    # negative derivative.
     rho = p[RHO]
     ring, curved_inside = (0.0, 1.0) if disc else (1.0, 1.0 / rho)
     s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
@@ -148,10 +139,10 @@ def fill_steps(p, disc, extension, geometry):  # type: ignore[no-untyped-def]
     for k in range(BLOCK):
         box = 1.0 - sharpest * geometry[SHARP, k] * geometry[SHARP, k]
         box *= 0.05 * box
-        z = min(max(geometry[Z_OUTER, k], -FAR), FAR)
+        z = min(max(geometry[Z_OUTER, k], -CUTOFF), CUTOFF)
         phi, density = blurred_step(z, box)
         geometry[Z_OUTER, k], geometry[PHI, k], geometry[DENSITY, k] = z, phi, density
-        z = min(max(geometry[Z_INNER, k], -FAR), FAR)
+        z = min(max(geometry[Z_INNER, k], -CUTOFF), CUTOFF)
         phi, density = blurred_step(z, box)
         geometry[Z_INNER, k] = z
         geometry[HOLE, k], geometry[DENSITY_INNER, k] = ring * (1.0 - phi), ring * density

@@ -63,11 +63,8 @@ _nine, _three, _single = _products_of(3, 3), _products_of(1, 3), _products_of(1,
 
 @njit
 def add_products(rows, first, last, matrix):  # type: ignore[no-untyped-def]
-    """
-    Add the products of rows (n, BLOCK) to the lower triangle of a matrix.
-
-    From ``first`` up to ``last``, a multiple of three rows; also above the diagonal within three.
-    """
+    """Add the products of rows (n, BLOCK) to the lower triangle of a matrix."""
+    # From first up to last, a multiple of three rows; also above the diagonal within three.
     for i in range(first, last, 3):
         for j in range(first, i + 1, 3):
             sums = _nine(rows, i, rows, j)

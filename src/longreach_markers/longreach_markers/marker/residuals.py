@@ -48,12 +48,8 @@ def index_pixels(samples, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
 
 @njit
 def measure_noise(indices, slopes, sector, active, residuals, correlation):  # type: ignore[no-untyped-def]
-    """
-    Return the noise [grey levels] where edges have no influence; 0 if uncorrelated or too few.
-
-    ``indices`` is that of :func:`index_pixels`, ``slopes`` of :func:`fill_slopes`; fills
-    ``correlation``.
-    """
+    """Return the noise [grey levels] away from edges; 0 if uncorrelated or pixels are few."""
+    # indices is that of index_pixels, slopes of fill_slopes; fills correlation.
     correlation[:] = 0.0
     far, pairs = 0.0, 0
     totals, counts = np.zeros(correlation.shape), np.zeros(correlation.shape)
@@ -105,12 +101,9 @@ def measure_noise(indices, slopes, sector, active, residuals, correlation):  # t
 
 @njit
 def correlation_factor(indices, slopes, sector, active, correlation):  # type: ignore[no-untyped-def]
-    """
-    Return the factor by which correlation increases the variance of the centre, at least 1.
-
-    The estimate is a sum of residuals times the derivatives J by the centre, with the variance 1 +
-    2 sum_l c(l) sum_i J_i . J_(i+l) / sum_i J_i . J_i relative to independent residuals.
-    """
+    """Return the factor by which correlation increases the variance of the centre, at least 1."""
+    # The estimate is a sum of residuals times the derivatives J by the centre, with the variance 1
+    # + 2 sum_l c(l) sum_i J_i . J_(i+l) / sum_i J_i . J_i relative to independent residuals.
     rows, columns = indices.shape
     products = np.zeros(correlation.shape)
     whole = 0.0
@@ -140,16 +133,13 @@ def correlation_factor(indices, slopes, sector, active, correlation):  # type: i
 def bend_significance(  # type: ignore[no-untyped-def]
     p, tilt_u, tilt_v, slopes, sector, active, residuals, variance, doubt
 ):  # fmt: skip
-    """
-    Return chi-square, of 2 degrees of freedom, of bent paper in the residuals of a fit.
-
-    Residuals are explained by small changes of centre, shape and rho with and without a bend of
-    second order. ``doubt`` (2, 2) [px^2], filled, is what the centre's covariance lacks by it, by
-    a prior that makes chi-square x most likely (docs/vision.md): s = 1 - 2 / x of the estimate is
-    no noise, x is (2 / x) exp(x / 2 - 1) times as likely as with flat paper, which gives the
-    probability w of a bend, and with the shift d of the centre and its variance V, doubt is w s (V
-    + s d d^T); zero where x <= 2. ``tilt``: direction in which heights move a point's image.
-    """
+    """Return chi-square, of 2 degrees of freedom, of bent paper in the residuals of a fit."""
+    # Residuals are explained by small changes of centre, shape and rho with and without a bend of
+    # second order. doubt (2, 2) [px^2], filled, is what the centre's covariance lacks by it, by a
+    # prior that makes chi-square x most likely (docs/vision.md): s = 1 - 2 / x of the estimate is
+    # no noise, x is (2 / x) exp(x / 2 - 1) times as likely as with flat paper, which gives the
+    # probability w of a bend, and with the shift d of the centre and its variance V, doubt is w s
+    # (V + s d d^T); zero where x <= 2. tilt: direction in which heights move a point's image.
     rho = p[RHO]
     doubt[:] = 0.0
     normal = np.zeros((_BEND + 2, _BEND + 1))
@@ -219,12 +209,8 @@ def bend_significance(  # type: ignore[no-untyped-def]
 
 @njit
 def square_beside_light(slopes, sector, active, residuals):  # type: ignore[no-untyped-def]
-    """
-    Return the mean square of residuals beside the light of sectors, while all else stays.
-
-    Light is a level and a slope across the edge in each sector. Arguments as in
-    :func:`measure_noise`; the mean is over the degrees of freedom that are left [grey levels^2].
-    """
+    """Return the mean square of residuals beside level and slope of the light in each sector."""
+    # Over the degrees of freedom that are left [grey levels^2].
     # Sums of 1, z, z^2, residual, residual times z, squared residual.
     sums = np.zeros((active.size, 6))
     for index in range(sector.size):

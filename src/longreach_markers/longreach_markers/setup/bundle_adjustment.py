@@ -116,12 +116,7 @@ class Fit(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """
-    Measured pixels, coordinates and distances, with their standard deviations.
-
-    ``distances`` are pairs of indices (camera c is -1 - c) with value and standard deviation;
-    ``stands`` are measured camera positions: camera index, position, standard deviation.
-    """
+    """Measured pixels, coordinates and distances, with their standard deviations."""
 
     sides: tuple[str, ...]
     cameras: tuple[Camera, ...]
@@ -130,7 +125,9 @@ class Problem(NamedTuple):
     measured: np.ndarray  # (n, 3)
     deviations: np.ndarray  # (n,)
     pixel_deviation: float
+    # Two indices of points (camera c is -1 - c), value and standard deviation [m].
     distances: tuple[tuple[int, int, float, float], ...]
+    # Measured positions of cameras: index, position, standard deviation [m].
     stands: tuple[tuple[int, np.ndarray, float], ...]
 
     def only(self, c: int) -> Problem:
@@ -385,15 +382,11 @@ class Prediction(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Predictor:
-    """
-    Computes covariances of markers located with estimated poses.
-
-    ``covariance``: of the solution, 6 rows for each pose, then 3 for each point.
-    """
+    """Computes covariances of markers located with estimated poses."""
 
     problem: Problem
     state: State
-    covariance: np.ndarray
+    covariance: np.ndarray  # of the solution, 6 rows for each pose, then 3 for each point
     plane: EstimatedPlane | None
 
     def at(self, point: np.ndarray) -> Prediction:

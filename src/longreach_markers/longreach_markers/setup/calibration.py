@@ -60,19 +60,13 @@ _IMAGE_CORNERS = ('upper left', 'upper right', 'lower left', 'lower right')
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """
-    Coverage of the image and of poses by the pictures of a calibration.
+    """Coverage of the image and of poses by the pictures of a calibration."""
 
-    ``area``: share of the image; ``missing``: corners without a board; ``tilts`` (views,) between
-    the board's normal and the line of sight [rad]; ``turns``: their range about the vertical and
-    the horizontal axis [rad]; ``distances`` (views,) to the board's centre [m].
-    """
-
-    area: float
-    missing: tuple[str, ...]
-    tilts: np.ndarray
-    turns: tuple[float, float]
-    distances: np.ndarray
+    area: float  # share of the image
+    missing: tuple[str, ...]  # corners without a board
+    tilts: np.ndarray  # (views,) between the board's normal and the line of sight [rad]
+    turns: tuple[float, float]  # their range about the vertical and the horizontal axis [rad]
+    distances: np.ndarray  # (views,) to the board's centre [m]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,13 +214,11 @@ def calibrate(
 def _fitting(
     views: Sequence[BoardView], points: np.ndarray, size: tuple[int, int], model: str
 ) -> tuple[Sequence[BoardView], Solution, tuple[str, ...]]:
-    """
-    Return the pictures that fit each other, their solution, and the names of the others.
-
-    A picture of another camera, or focus, is fitted at the expense of the others: it shows by how
-    much less all errors are without it. Where many pictures do not fit, the others fit hardly
-    better, or a richer model fits all, it is the model that does not, and none is left out.
-    """
+    """Return the pictures that fit each other, their solution, and the names of the others."""
+    # A picture of another camera, or focus, is fitted at the expense of the others: it shows by
+    # how much less all errors are without it. Where many pictures do not fit, the others fit
+    # hardly better, or a richer model fits all, it is the model that does not, and none is left
+    # out.
 
     def solved(views: Sequence[BoardView]) -> tuple[Solution, np.ndarray]:
         # With the sum of squares of each picture [px^2].
@@ -311,12 +303,9 @@ def _places(size: tuple[int, int]) -> np.ndarray:
 def _difference(
     camera: Camera, solution: Solution, points: np.ndarray, views: Sequence[BoardView]
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """
-    Return the pixel difference to a richer model, its standard deviation [px], and its `left`.
-
-    The first two (rows, columns), without the rotation that fits best in the covered area. NaN
-    where there is no ray, and without a richer model; infinite if that has no minimum.
-    """
+    """Return the difference to a richer model, its standard deviation [px], and its left."""
+    # The first two (rows, columns), without the rotation that fits best in the covered area. NaN
+    # where there is no ray, and without a richer model; infinite if that has no minimum.
     columns, rows = _GRID
     found = np.full((2, rows * columns), math.nan)
     size = (camera.width, camera.height)

@@ -119,11 +119,7 @@ def list_pictures(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def read_picture(file: str | Path) -> np.ndarray:
-    """
-    Read a picture in grey (rows, columns), uint8, in the sensor's orientation without EXIF.
-
-    16-bit values are scaled so that the brightest pixel is 255.
-    """
+    """Read a picture in grey, uint8, without EXIF rotation; 16-bit values up to the brightest."""
     stored = stored_picture(Path(file))
     if stored.dtype == np.uint16:
         scale = 255.0 / max(float(stored.max()), 1.0)

@@ -55,11 +55,7 @@ class Solution(NamedTuple):
 def solve(
     points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int], model: str
 ) -> Solution | None:
-    """
-    Estimate camera and board poses from corners (n, 3) [m] and their pixels (n, 2) by picture.
-
-    None if the solver fails. ``size``: width, height; ``model``: one of COEFFICIENTS.
-    """
+    """Estimate camera and board poses from corners (n, 3) [m] and pixels (n, 2), or None."""
     if model == 'equidistant':
         return _solve_fisheye(points, corners, size)
     places = [points.astype(np.float32) for _ in corners]
@@ -82,11 +78,8 @@ def covariance_of(
     corners: Sequence[np.ndarray],
     size: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """
-    Return residuals (views, n, 2) [px] and covariance (m, m) of the intrinsics, and ``left``.
-
-    ``left`` is the next Gauss-Newton step in standard deviations (RMS): 0 at the minimum.
-    """
+    """Return residuals (views, n, 2) [px], covariance (m, m) of the intrinsics, and left."""
+    # left is the next Gauss-Newton step in standard deviations (RMS): 0 at the minimum.
     count, views = len(solution.intrinsics), _views(model, solution, points, corners)
     normal, gradient, by_poses = np.zeros((count, count)), np.zeros(count), 0.0
     for rest, A, B in views:
@@ -121,12 +114,9 @@ def shape_of_board(
     corners: Sequence[np.ndarray],
     size: tuple[int, int],
 ) -> tuple[np.ndarray, float]:
-    """
-    Return shifts (n, 3) [m] of the board's corners, the same in all pictures, and their F.
-
-    A Gauss-Newton step with intrinsics and poses. F is the decrease of squares for each shift over
-    the variance that is left: about 1 for a flat board, 0 for too few pictures.
-    """
+    """Return shifts (n, 3) [m] of the board's corners, the same in all pictures, and their F."""
+    # A Gauss-Newton step with intrinsics and poses. F is the decrease of squares for each shift
+    # over the variance that is left: about 1 for a flat board, 0 for too few pictures.
     count, shifts = len(solution.intrinsics), 3 * len(points)
     normal, gradient, squares = np.zeros((count + shifts,) * 2), np.zeros(count + shifts), 0.0
     views = _views(model, solution, points, corners)
@@ -153,12 +143,7 @@ def shape_of_board(
 def project(
     model: str, intrinsics: np.ndarray, points: np.ndarray, turn: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Return pixels (n, 2) and derivatives by intrinsics (2n, m) and pose (2n, 6), by OpenCV.
-
-    ``intrinsics``: fx, fy, cx, cy [px] and the coefficients; ``turn``, ``shift``: rotation vector
-    and translation [m] of the board in the optical frame.
-    """
+    """Return pixels (n, 2) and derivatives by intrinsics (2n, m) and pose (2n, 6), by OpenCV."""
     fx, fy, cx, cy = intrinsics[:4]
     matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
     k = intrinsics[4:]
@@ -182,12 +167,9 @@ def _expectation(model: str, size: tuple[int, int], intrinsics: np.ndarray) -> n
 def enriched(
     start: Solution, points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int]
 ) -> Solution | None:
-    """
-    Return the minimum of rational_polynomial near one of plumb_bob; None if there is none.
-
-    Levenberg-Marquardt with eliminated poses and the prior of the coefficients; whether it has
-    converged is checked by :func:`covariance_of`.
-    """
+    """Return the minimum of rational_polynomial near one of plumb_bob; None if there is none."""
+    # Levenberg-Marquardt with eliminated poses and the prior of the coefficients; whether it has
+    # converged is checked by covariance_of.
     state = start._replace(intrinsics=np.append(start.intrinsics, np.zeros(3)))
     if not all(np.isfinite(part).all() for part in state):
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among, check_within
 from longreach_markers.marker.detection import TRACKED
 from longreach_markers.rig import Rig
 from longreach_markers.tracking.bodies import pixel_derivatives, pose_covariances
@@ -134,13 +134,11 @@ class KnownDistance:
         if len(rig.cameras) < 2:
             raise InputError('the rig has one camera, allowed: two or more')
         for name in markers:
-            if name not in rig.names:
-                raise InputError(f'marker {name!r}, allowed: {", ".join(rig.names)}')
+            check_among('marker', name, rig.names)
         if markers[0] == markers[1]:
             raise InputError(f'{markers[0]} is given twice, allowed: two markers')
         for what, value in (('length', length), ('deviation', length_deviation)):
-            if not 0.0 < value < math.inf:
-                raise InputError(f'{what} = {value} m, allowed: above 0')
+            check_within(what, value, '(0, inf) m')
         self._rig = rig
         none = math.nan
         self._result = DistanceCheck(

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError, named
+from longreach_dynamics.errors import InputError, LongreachError, check_among, named
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.geometry import PlaneFit, Pose, fit_plane
@@ -145,11 +145,7 @@ class Reference(Parameters):
                 )
         for index, distance in enumerate(self.distances):
             for name in distance.between:
-                if name not in names and name not in self.sides:
-                    raise InputError(
-                        f'distances[{index}].between has {name!r}, allowed:'
-                        f' {", ".join((*self.sides, *names))}'
-                    )
+                check_among(f'distances[{index}].between', name, (*self.sides, *names))
             if distance.between[0] == distance.between[1]:
                 raise InputError(f'distances[{index}].between has {distance.between[0]!r} twice')
         for index, point in enumerate(self.points):

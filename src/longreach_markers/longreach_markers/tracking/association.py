@@ -48,11 +48,7 @@ class Sighting(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Association:
-    """
-    Assignment of ellipses to markers in one image.
-
-    ``predictions`` and ``sightings``, one of each ellipse, are of the markers to be assigned.
-    """
+    """Assignment of ellipses, each with a sighting, to markers in one image."""
 
     motion: ImageMotion
     tracks: Mapping[str, Track]
@@ -93,11 +89,8 @@ class Association:
         return assigned
 
     def _stray(self, name: str, seen: Observation, hidden: Sequence[str]) -> str:
-        """
-        Return a hidden marker that this sighting may be, although it is outside its window.
-
-        Compares the likelihoods s^-2 exp(-d^2 / (2 s^2)); empty if no marker is likely.
-        """
+        """Return a hidden marker that this sighting outside its window may be, or ''."""
+        # By the likelihoods s^-2 exp(-d^2 / (2 s^2)).
         track = self.tracks[name]
         if not track.lost:
             return ''
@@ -117,11 +110,7 @@ class Association:
     def _answers(
         self, names: Sequence[str], ellipses: Sequence[Sequence[int]]
     ) -> tuple[list[tuple[int, ...]], bool]:
-        """
-        Return possible assignments of ellipses to markers (-1: none), the likeliest first.
-
-        All that are nearly as likely, and whether these are all, or too many to compare.
-        """
+        """Return all assignments nearly as likely as the best, and whether these are all."""
         alone = [self._alone(name, own) for name, own in zip(names, ellipses, strict=True)]
         rest = sum(float(own.min()) for own in alone)
         least = math.inf  # cost of an assignment that is left out
@@ -203,11 +192,7 @@ def _between(track: Track, other: Track) -> list[tuple[float, float, float]]:
 
 
 def _rival(answers: Sequence[tuple[int, ...]], row: int, names: Sequence[str]) -> str:
-    """
-    Return the other marker that an ellipse may be, from the assignments nearly as likely.
-
-    ``another one`` if the marker may be another ellipse; empty if unambiguous.
-    """
+    """Return the other marker that an ellipse may be, or ``another one``; empty if unambiguous."""
     k = answers[0][row]
     for choice in answers[1:]:
         if choice[row] != k and k in choice:

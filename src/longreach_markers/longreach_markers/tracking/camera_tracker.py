@@ -435,11 +435,8 @@ class CameraTracker:
         return track.lost and track.was_seen and track.marker.inner > 0.0
 
     def _likely(self, seen: Observation, time: float) -> dict[str, float]:
-        """
-        Return the markers not in sight that a ring may be, with their squared distances.
-
-        Empty in the window of one of them, where it has been searched for.
-        """
+        """Return the squared distances of markers not in sight that a ring may be."""
+        # None in the window of one of them, where it has been searched for.
         likely = {}
         for name, marker in self.markers.items():
             track, distance = self.tracks.get(name), 0.0

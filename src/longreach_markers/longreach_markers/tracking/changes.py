@@ -139,11 +139,7 @@ def _shifted(
 
 
 def _change(problem: PairFit, found: Fit) -> tuple[float, np.ndarray] | None:
-    """
-    Return the time of the change that explains the residuals of a solution best; None for none.
-
-    With the offsets before and after a step of the clock; with none for a bump.
-    """
+    """Return time and offsets (none for a bump) of the change that fits best, or None."""
     rows = problem.rows(found.offsets)
     noise = problem.noise(rows, problem.residuals(rows, found))
     times = np.unique(rows.times)

@@ -35,15 +35,11 @@ _NEAR = 6
 
 @dataclasses.dataclass(frozen=True)
 class ClockStep:
-    """
-    A jump of the stamps at ``time`` by ``jump``, with its standard error ``deviation`` [s].
+    """A jump of stamps in a camera's image; camera '': of the second against the first."""
 
-    ``camera``: whose image shows it; empty: those of the second camera against the first.
-    """
-
-    time: float
+    time: float  # [s]
     jump: float
-    deviation: float
+    deviation: float  # standard error [s]
     camera: str = ''
 
 
@@ -353,13 +349,10 @@ def _jump(sightings: Sightings, camera: str, time: float) -> tuple[float, float]
 
 @dataclasses.dataclass(frozen=True)
 class Clocks:
-    """
-    Stamps of all cameras of a rig against those of the first one.
+    """Stamps of all cameras of a rig against those of the first one."""
 
-    ``offsets``: by camera, how much later its stamps are, and the standard error [s]; ``found``:
-    the estimate with a camera whose offset is known; ``failed``: those that cannot be known.
-    """
-
+    # By camera: how much later its stamps are, and the standard error [s]; the estimate with a
+    # camera whose offset is known. Then those that cannot be known.
     offsets: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     found: dict[str, ClockOffset] = dataclasses.field(default_factory=dict)
     failed: list[ClockOffset] = dataclasses.field(default_factory=list)

@@ -29,12 +29,9 @@ _DROPPED = {
 
 
 class TrackingReport:
-    """
-    Diagnostics of a tracker: counters of pairs, times, states; ``topics`` by camera.
+    """Diagnostics of a tracker: counters of pairs, times, states; ``topics`` by camera."""
 
-    ``gap``: largest in a pair [s]; ``latency``: above which the state is not good [s]; ``offset``:
-    the latest estimate or None; ``doubt``: latest warning about clocks or poses of the cameras.
-    """
+    # gap: largest in a set [s]; latency: above which the state is not good [s].
 
     def __init__(
         self, pairs: ImageSets, topics: Mapping[str, str], gap: float, latency: float = math.inf
@@ -53,8 +50,8 @@ class TrackingReport:
         self._sightings: dict[str, deque[int]] = {
             camera: deque(maxlen=_SILENT) for camera in topics
         }
-        self.offset: ClockOffset | None = None
-        self.doubt = ''
+        self.offset: ClockOffset | None = None  # the latest estimate
+        self.doubt = ''  # latest warning about clocks or poses of the cameras
         self._chi_square = math.nan
 
     def change(self, gap: float, latency: float) -> None:

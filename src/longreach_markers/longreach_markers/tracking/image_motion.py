@@ -53,13 +53,9 @@ _CURVED = 0.3
 
 @kernel
 def _predict(state, covariance, time, way, fade, density, largest, new_state, new_covariance):  # type: ignore[no-untyped-def]
-    """
-    Predict state (u, v [px], du/dt, dv/dt [px/s]) and covariance after a time [s].
-
-    ``way``: displacement over velocity [s] and ``fade``: share left of a decaying velocity;
-    ``density``: of the acceleration [px^2/s^3]; ``largest`` (2,): bounds of the standard
-    deviations.
-    """
+    """Predict state (u, v [px], du/dt, dv/dt [px/s]) and covariance after a time [s]."""
+    # way: displacement over velocity [s] and fade: share left of a decaying velocity; density: of
+    # the acceleration [px^2/s^3]; largest (2,): bounds of the standard deviations.
     for i in range(2):
         new_state[i] = state[i] + way * state[2 + i]
         new_state[2 + i] = fade * state[2 + i]
@@ -136,27 +132,21 @@ class Prediction(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Track:
-    """
-    State of one marker in the images of a camera, of the filter at ``time`` [s].
-
-    ``reference``: its appearance; ``lost``: not in the latest image; ``doubt``: marker it may have
-    been confused with while hidden; ``trusted_time``: last TRACKED [s]; ``latest``: measurements
-    (time, center, covariance), one of each image; ``image_time``: stamp of the last one [s];
-    ``path``: (time, u, v).
-    """
+    """State of one marker in the images of a camera, of the filter at ``time`` [s]."""
 
     marker: MarkerOnRig
-    reference: Observation
+    reference: Observation  # its appearance
     state: np.ndarray
     covariance: np.ndarray
     time: float
-    lost: bool = False
-    doubt: str = ''
-    trusted_time: float = -math.inf
+    lost: bool = False  # not in the latest image
+    doubt: str = ''  # marker it may have been confused with while hidden
+    trusted_time: float = -math.inf  # last TRACKED [s]
+    # Measurements, one of each image: time, center, covariance.
     latest: deque[tuple[float, np.ndarray, np.ndarray]] = dataclasses.field(
         default_factory=lambda: deque(maxlen=_KEPT + 1)
     )
-    image_time: float = math.nan
+    image_time: float = math.nan  # stamp of the last one [s]
     path: deque[tuple[float, float, float]] = dataclasses.field(
         default_factory=lambda: deque(maxlen=_PATH)
     )
@@ -171,12 +161,10 @@ class Track:
         return not self.lost and math.dist(self.state[:2], center) < SAME * self.reference.radius
 
     def keep(self, image_time: float, time: float, seen: Observation) -> None:
-        """
-        Keep an observation for interpolation, in place of an earlier one in the same image.
-
-        With a rolling shutter, two centres in one image have two times, too near for a difference.
-        So have images in a burst: the earlier one was stamped when it was read, late.
-        """
+        """Keep an observation for interpolation, in place of an earlier one in the same image."""
+        # With a rolling shutter, two centres in one image have two times, too near for a
+        # difference. So have images in a burst: the earlier one was stamped when it was read,
+        # late.
         if self.latest:
             # Of the present rate, which may have risen.
             intervals = [
@@ -240,12 +228,9 @@ class ImageMotion:
         track.state, track.covariance, track.time = state, covariance, time
 
     def center_at(self, track: Track, time: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """
-        Return a marker's position near the time of the latest images, from up to three of them.
-
-        Quadratic interpolation of the latest measurements. The covariance includes that of the
-        measurements, a share of the quadratic term, and the cubic term that a fourth one shows.
-        """
+        """Return a marker's position near the time of the latest images, from up to three."""
+        # With the covariance of the measurements, a share of the quadratic term, and the cubic
+        # term that a fourth one shows.
         if track.lost or not track.latest:
             return None
         newest, center, covariance = track.latest[-1]
@@ -278,13 +263,9 @@ class ImageMotion:
     def drift(
         self, path: Sequence[tuple[float, float, float]], time: float, share: float = 1.0
     ) -> tuple[tuple[float, float], float]:
-        """
-        Extrapolate a path (time, u, v); return the position and its uncertainty [px].
-
-        The uncertainty is half of what the largest observed acceleration and speed allow from the
-        end of the path on, within its duration; for a short path, the general bounds times a share
-        of the speed.
-        """
+        """Extrapolate a path (time, u, v); return the position and its uncertainty [px]."""
+        # Half of what the largest observed acceleration and speed allow from the end of the path
+        # on, within its duration; for a short path, the general bounds times a share of the speed.
         speed, acceleration = share * self._speed, self.parameters.acceleration
         end, u, v = path[-1]
         velocities = [

@@ -156,12 +156,7 @@ class Fit(NamedTuple):
 
 
 class PairFit:
-    """
-    The least-squares problem of a rig's two cameras, from sightings since a time [s].
-
-    ``pairs``: tracks of each marker in both. ``steps``, ``bumps``: times of steps of the clock,
-    and of bumps of a camera, that were found. Times here are since ``start`` [s].
-    """
+    """The least-squares problem of a rig's two cameras, from sightings since a time [s]."""
 
     def __init__(self, sightings: Sightings, since: float = -math.inf) -> None:
         cameras = sightings.rig.cameras
@@ -172,14 +167,17 @@ class PairFit:
         base = self.poses[1].translation - self.poses[0].translation
         # Directions at right angles to the baseline, (3, 2): its length does not change e = 0.
         self._across = np.linalg.svd(base[None])[2][1:].T
+        # Times of steps of the clock, and of bumps of a camera, that were found.
         self.steps: list[float] = []
         self.bumps: list[float] = []
         tables = {
             marker: [sightings.table(camera, marker, since) for camera in cameras]
             for marker in sightings.rig.names
         }
-        # Times since 1970 are multiples of 0.24 us, too coarse for the last steps of descend.
+        # Times here are since then: those since 1970 are multiples of 0.24 us, too coarse for the
+        # last steps of descend.
         self.start = min((float(one[0, 0]) for one, _ in tables.values() if len(one)), default=0.0)
+        # Tracks of each marker in both cameras.
         self.pairs: list[tuple[str, Track, Track]] = []
         for marker, both in tables.items():
             one, other = (self._track(*two) for two in zip(both, self._lenses, strict=True))
@@ -306,11 +304,8 @@ class PairFit:
         return len(rows.times) >= _LEAST_SIGHTINGS * len(self.prior)
 
     def descend(self, offsets: np.ndarray, *, lines: int = 0) -> Fit | None:
-        """
-        Minimise by Gauss-Newton steps from offsets (S,) [s], with 0 to 2 unknown line times.
-
-        Returns None with too few sightings; deviations are infinite if it has not converged.
-        """
+        """Minimise by Gauss-Newton steps from offsets (S,) [s], with 0 to 2 unknown line times."""
+        # None with too few sightings; deviations are infinite if it has not converged.
         common: np.ndarray | None = None
         for k in range(_MAX_STEPS):
             rows = self.rows(offsets)
@@ -386,12 +381,9 @@ class PairFit:
     # --- noise and changes -------------------------------------------------------------------
 
     def noise(self, rows: Rows, residuals: np.ndarray) -> float:
-        """
-        Return the scale of residuals that pixels and calibration explain, over the stated one.
-
-        By second differences in time, on which slow motion, poses and clocks have hardly any
-        influence; at least 1.
-        """
+        """Return the scale of residuals that pixels and calibration explain, over that stated."""
+        # By second differences in time, on which slow motion, poses and clocks have hardly any
+        # influence.
         order = np.lexsort((rows.times, rows.markers))
         marker, values = rows.markers[order], residuals[order]
         second = np.abs(values[2:] - 2.0 * values[1:-1] + values[:-2]) / math.sqrt(6.0)

@@ -46,12 +46,9 @@ class PlaneMerger:
     def off_plane(
         self, found: Location, sides: tuple[str, ...], plane: Plane, away: float
     ) -> Location:
-        """
-        Add to a covariance the error of a position in the plane of a marker that is off it.
-
-        At a distance h from the plane it is displaced by h (r / n.r - n) along each ray r; the
-        largest of the cameras' displacements bounds their mean. Its direction is left open.
-        """
+        """Add to a covariance the error of a position in the plane of a marker that is off it."""
+        # At a distance h from the plane it is displaced by h (r / n.r - n) along each ray r; the
+        # largest of the cameras' displacements bounds their mean. Its direction is left open.
         shifts = []
         for side in sides:
             ray = found.position - self._cameras[side].pose.translation
@@ -68,15 +65,12 @@ class PlaneMerger:
         weights: Mapping[str, np.ndarray],
         merged: Location,
     ) -> Location:
-        """
-        Return the position that all cameras would give, from some of them.
-
-        Errors of poses and plane separate the positions p_i of the cameras by vectors that change
-        slowly with the place, and are known from the latest images of all: so that the position
-        does not jump where some are hidden, it is displaced by sum_i (G_i - H_i) (p_i - p_1), with
-        the weights G_i of all and H_i of those in sight. It is trusted less the farther the marker
-        has moved, as far as the poses are uncertain.
-        """
+        """Return the position that all cameras would give, from some of them."""
+        # Errors of poses and plane separate the positions p_i of the cameras by vectors that
+        # change slowly with the place, and are known from the latest images of all: so that the
+        # position does not jump where some are hidden, it is displaced by sum_i (G_i - H_i) (p_i -
+        # p_1), with the weights G_i of all and H_i of those in sight. It is trusted less the
+        # farther the marker has moved, as far as the poses are uncertain.
         known = self._apart.get(name)
         if known is None or merged.systematic is None or not set(sides) < set(known.gains):
             return merged
@@ -146,13 +140,10 @@ class PlaneMerger:
         *,
         trusted: bool,
     ) -> Location:
-        """
-        Return the minimum-variance linear combination of positions in the plane.
-
-        p = p_1 + K d with d_i = p_i - p_1 and K = -C(p_1, d) C(d)^-1, from the covariances A_ij of
-        the positions. The common part, A_ij for two cameras, is the error of the plane: a height
-        error h moves each position by h r_i, r_i = (p_i - t_i) / n.(p_i - t_i).
-        """
+        """Return the minimum-variance linear combination of positions in the plane."""
+        # p = p_1 + K d with d_i = p_i - p_1 and K = -C(p_1, d) C(d)^-1, from the covariances A_ij
+        # of the positions. The common part, A_ij for two cameras, is the error of the plane: a
+        # height error h moves each position by h r_i, r_i = (p_i - t_i) / n.(p_i - t_i).
         count = len(located)
         first = located[0].position
         height = height_variance(plane, np.mean([one.position for one in located], axis=0))

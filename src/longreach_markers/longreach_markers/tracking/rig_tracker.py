@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_among
 from longreach_markers.camera.geometry import Plane
 from longreach_markers.camera.triangulation import Location, locate_in_plane, triangulate
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
@@ -92,8 +92,7 @@ class RigTracker:
             tracker.use(rig)
 
     def _of(self, side: str) -> CameraTracker:
-        if side not in self.trackers:
-            raise InputError(f'camera {side!r} is unknown, in the rig: {", ".join(self.trackers)}')
+        check_among('camera', side, self.trackers)
         return self.trackers[side]
 
     def start(

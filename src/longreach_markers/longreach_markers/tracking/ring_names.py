@@ -34,15 +34,12 @@ def name_markers(
     markers: Sequence[MarkerOnRig],
     together: float,
 ) -> Named:
-    """
-    Assign names to the rings found in whole images.
-
-    Rings that look like a marker are located in its plane; those of two cameras ``together`` [m]
-    are one. Markers of equal appearance - radius, inner edge, polarity, offset - are named in the
-    order of the rig along the plane's first axis. If there are too many, only those seen by both
-    cameras count. If the number still differs, or this axis does not order them, none of these is
-    named.
-    """
+    """Assign names to the rings found in whole images."""
+    # Rings that look like a marker are located in its plane; those of two cameras together [m] are
+    # one. Markers of equal appearance - radius, inner edge, polarity, offset - are named in the
+    # order of the rig along the plane's first axis. If there are too many, only those seen by both
+    # cameras count. If the number still differs, or this axis does not order them, none of these
+    # is named.
     kinds = kinds_of(markers)
     rings: dict[Kind, dict[str, list[Observation]]] = {
         kind: {side: [] for side in found} for kind in kinds
