@@ -47,6 +47,14 @@ class Marker:
         turned = self.points + turn[0] * across + np.cross(turn[1:], across)
         return np.asarray(turned + self.position)
 
+    def triangles(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return corners (N, 3, 3) in the frame [m], and mean colours (N, 4), of triangles."""
+        count = len(self.points)
+        colors = self.colors if len(self.colors) == count else np.tile(self.color, (count, 1))
+        parts = (self.placed_points(), colors)
+        corners, colors = (one[: count // 3 * 3].reshape(-1, 3, one.shape[1]) for one in parts)
+        return corners, colors.mean(axis=1)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Markers:

@@ -100,19 +100,19 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path):
     soil = Terrain(start=2.0, cell=0.5, firm=[0.0, -1.0, 0.0], loose=[0.0, 0.25, 0.0])
     found.append(('terrain', 0, stamped(soil, 0, 'base')))
     scene = read_scene(described(tmp_path / 'run', found), 'joint_states')
-    assert [part.link for part in scene.bent[0].bent] == ['arm']
+    assert [part.link for part in scene.bent[0][1]] == ['arm']
     # As a plant publishes its description: names have a prefix.
     text = DESCRIPTION.replace('name="arm"><vis', 'name="x/arm"><vis')
     text = text.replace('link="arm"', 'link="x/arm"')
     again = described(tmp_path / 'again', found, text)
-    assert [part.link for part in read_scene(again, 'joint_states').bent[0].bent] == ['x/arm']
+    assert [part.link for part in read_scene(again, 'joint_states').bent[0][1]] == ['x/arm']
     before, after = (
         [corners for corners, color, _ in scene.outlines(time) if color == (0.0, 1.0, 0.0, 1.0)]
         for time in (0.5, 1.5)
     )
     assert before[0].tolist() == [[5.0, 0.0], [6.0, 0.0], [5.0, 1.0]]
     assert [corners.tolist() for corners in after] == [[[6.0, 0.0], [7.0, 0.0], [6.0, 1.0]]]
-    loose, firm = scene.ground[0].ground
+    loose, firm = scene.ground[0][1]
     assert loose[0][:3].tolist() == [[2.0, 0.0], [2.5, -0.75], [3.0, 0.0]]
     assert firm[0][3:].tolist() == [[3.0, -1.5], [2.5, -1.5], [2.0, -1.5]]
 
@@ -133,7 +133,7 @@ def test_markers_have_poses_and_frames_and_hide_only_what_they_replace(tmp_path)
     shapes.append(MarkerArray(markers=[gone]))
     found = [('shape', k, message) for k, message in enumerate(shapes)]
     scene = read_scene(described(tmp_path / 'run', rows() + found), '')
-    assert [{part.link for part in one.bent} for one in scene.bent] == [{'arm', None}, {'arm'}]
+    assert [{part.link for part in parts} for _, parts in scene.bent] == [{'arm', None}, {'arm'}]
     blue = [c for c, color, _ in scene.outlines(0.0) if color == (0.0, 0.0, 1.0, 1.0)]
     assert blue[0].tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     assert blue[1] == pytest.approx(np.array([[3.0, 1.0], [3.0, 2.0], [2.0, 1.0]]))

@@ -74,26 +74,13 @@ def reach(marker: Marker) -> np.ndarray:
 
 def segments(marker: Marker) -> tuple[np.ndarray, np.ndarray]:
     """Return ends (N, 2, 3) and colours (N, 2, 3) of the lines of a marker, or of its arrow."""
-    points, colors = marker.placed_points(), colours_of(marker)
+    points, colors = marker.placed_points(), marker.colors
+    if len(colors) != len(points):
+        colors = np.tile(marker.color, (len(points), 1))
     if marker.kind == LINE_STRIP:
         points, colors = (np.repeat(ends, 2, axis=0)[1:-1] for ends in (points, colors))
     count = len(points) // 2 * 2
-    return points[:count].reshape(-1, 2, 3), colors[:count].reshape(-1, 2, 3)
-
-
-def triangles(marker: Marker) -> tuple[np.ndarray, np.ndarray]:
-    """Return corners (N, 3, 3) and colours (N, 3) of the triangles of a marker."""
-    count = len(marker.points) // 3 * 3
-    colors = colours_of(marker)[:count].reshape(-1, 3, 3).mean(axis=1)
-    return marker.placed_points()[:count].reshape(-1, 3, 3), colors.astype(np.uint8)
-
-
-def colours_of(marker: Marker) -> np.ndarray:
-    """Return the colours of all points of a marker (N, 3), its own where they have none."""
-    count = len(marker.points)
-    own = len(marker.colors) == count
-    colors = marker.colors if own else np.tile(marker.color, (count, 1))
-    return bytes_of(colors)
+    return points[:count].reshape(-1, 2, 3), bytes_of(colors[:count].reshape(-1, 2, 4))
 
 
 def bytes_of(colors: np.ndarray) -> np.ndarray:

@@ -20,7 +20,6 @@ from longreach_view.drawing import (
     right_triangles,
     rotation_of,
     segments,
-    triangles,
 )
 
 # Opacity and colour of what a second recording shows.
@@ -72,9 +71,9 @@ class DrawingNodes:
 
     def _show_triangles(self, path: str, marker: Marker) -> None:
         """Show triangles as copies of one, which can be moved without new meshes."""
-        corners, colors = triangles(marker)
+        corners, colors = marker.triangles()
         positions, rotations, scales = right_triangles(corners)
-        colors = np.repeat(colors, 2, axis=0)
+        colors = np.repeat(bytes_of(colors), 2, axis=0)
         if self._ghost:
             colors[:] = GHOST_COLOUR
         node = self._nodes.get(path)

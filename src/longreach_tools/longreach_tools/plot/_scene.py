@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.spatial import ConvexHull
@@ -56,31 +57,28 @@ class Drawn(NamedTuple):
         ]
 
 
-class Timed(NamedTuple):
-    """Drawings at a time [s]: bent parts, and ground in the plane."""
-
-    time: float
-    bent: Sequence[Drawn] = ()
-    ground: Sequence[Part] = ()
+T = TypeVar('T')
+# What is drawn from each time on [s], in their order.
+Timed = list[tuple[float, list[T]]]
 
 
 class Scene(NamedTuple):
-    """A machine that moves; ``bent`` and ``ground`` are in the order of time."""
+    """A machine that moves, its bent parts, and the ground in the plane."""
 
     robot: Robot
     source: str  # of its description
     topic: str  # of the states of its joints
     time: np.ndarray  # (samples,) [s]
     positions: dict[str, np.ndarray]  # (samples,) by joint [rad or m]
-    bent: Sequence[Timed]
-    ground: Sequence[Timed]
+    bent: Timed[Drawn]
+    ground: Timed[Part]
     ignored: Sequence[str]  # entries of the topic that are none of its joints
 
     def moved(self, origin: int) -> Scene:
         """Return the scene with times from a stamp on [ns]."""
         shift = origin / NANOSECONDS
-        bent = [one._replace(time=one.time - shift) for one in self.bent]
-        ground = [one._replace(time=one.time - shift) for one in self.ground]
+        bent = [(time - shift, parts) for time, parts in self.bent]
+        ground = [(time - shift, parts) for time, parts in self.ground]
         return self._replace(time=self.time - shift, bent=bent, ground=ground)
 
     def gaps(self) -> list[tuple[float, float]]:
@@ -97,7 +95,7 @@ class Scene(NamedTuple):
             for name, values in self.positions.items()
         }
         places = self.robot.place(pose)
-        bent, ground = _latest(self.bent, time).bent, _latest(self.ground, time).ground
+        bent = _latest(self.bent, time)
         replaced = {part.link for part in bent}
         # The far side first: y points to the left, away from who looks along it.
         shapes = [shape for shape in self.robot.shapes if shape.link not in replaced]
@@ -105,16 +103,16 @@ class Scene(NamedTuple):
         parts.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
         found: list[Part] = [(outline(points[:, [0, 2]]), color, True) for points, color in parts]
         # Over the machine: what is in the soil is hidden.
-        found += ground
+        found += _latest(self.ground, time)
         for part in bent:
             found += part.outlines(places[part.frame])
         return found
 
 
-def _latest(states: Sequence[Timed], time: float) -> Timed:
-    """Return the last state up to a time [s], the first one before it."""
-    place = bisect.bisect_right(states, time, key=lambda one: one.time) - 1
-    return states[max(place, 0)] if states else Timed(time)
+def _latest(states: Timed[T], time: float) -> list[T]:
+    """Return what is drawn at a time [s]; before the first one that of the first."""
+    place = bisect.bisect_right(states, time, key=itemgetter(0)) - 1
+    return states[max(place, 0)][1] if states else []
 
 
 def outline(points: np.ndarray) -> np.ndarray:
@@ -183,9 +181,9 @@ def _known(data: TopicData, field: str, where: str) -> np.ndarray:
     return np.asarray(np.interp(data.time, time[known], values[known]))
 
 
-def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Timed]:
+def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> Timed[Drawn]:
     """Return the drawings of a topic by time; empty if it was not recorded."""
-    found: list[Timed] = []
+    found: Timed[Drawn] = []
     if topic not in bag.topics:
         return found
     # Links have a prefix in a robot description that a plant has published.
@@ -197,13 +195,13 @@ def _read_bent(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Tim
         if stamps and restart.keeps(received, stamps[0]):
             message.apply_to(shown)
             parts = [part for marker in shown.values() if (part := _drawn(marker, links))]
-            found.append(Timed(stamps[0] / NANOSECONDS, bent=parts))
-    return sorted(found, key=lambda one: one.time)
+            found.append((stamps[0] / NANOSECONDS, parts))
+    return sorted(found, key=itemgetter(0))
 
 
-def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[Timed]:
+def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> Timed[Part]:
     """Return the ground of a topic by time; empty if there is none, or in another frame."""
-    found: list[Timed] = []
+    found: Timed[Part] = []
     if topic not in bag.topics or bag.topics[topic].typename != _TERRAIN:
         return found
     for _, received, message, _ in messages_of(bag, store_of(bag, [topic])):
@@ -215,12 +213,12 @@ def _read_ground(bag: Bag, topic: str, robot: Robot, restart: Restart) -> list[T
             surface = firm + np.asarray(message.loose)
             x = message.start + message.cell * np.arange(len(firm))
             floor = np.full(len(x), firm.min() - _BELOW)
-            soil = [
+            soil: list[Part] = [
                 (_between(x, firm, surface), _LOOSE, False),
                 (_between(x, floor, firm), _FIRM, False),
             ]
-            found.append(Timed(stamp / NANOSECONDS, ground=soil))
-    return sorted(found, key=lambda one: one.time)
+            found.append((stamp / NANOSECONDS, soil))
+    return sorted(found, key=itemgetter(0))
 
 
 def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -231,13 +229,8 @@ def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def _drawn(marker: Marker, links: dict[str, str]) -> Drawn | None:
     """Return the triangles of a marker in a frame of the machine; None if there are none."""
     frame = links.get(marker.frame.rpartition('/')[2])
-    points = marker.placed_points()[: len(marker.points) // 3 * 3]
-    is_drawn = marker.kind == _TRIANGLES and len(points) and np.isfinite(points).all()
+    corners, colors = marker.triangles()
+    is_drawn = marker.kind == _TRIANGLES and len(corners) and np.isfinite(corners).all()
     if frame is None or not is_drawn:
         return None
-    triangles = points.reshape(-1, 3, 3)
-    if len(marker.colors):
-        colors = marker.colors[: len(points), :3].reshape(-1, 3, 3).mean(axis=1)
-    else:
-        colors = np.tile(marker.color[:3], (len(triangles), 1))
-    return Drawn(links.get(marker.name), frame, triangles, colors)
+    return Drawn(links.get(marker.name), frame, corners, colors[:, :3])
