@@ -21,7 +21,7 @@ from longreach_dynamics.parameters import Parameters, Rule, rule_of
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
-from longreach_machine.runs import Columns, Derived
+from longreach_machine.runs import Columns
 from longreach_markers.rig import rig_file
 from longreach_markers.setup.localisation import Reference
 from longreach_node.frames import FrameParameters
@@ -199,8 +199,7 @@ def column_table(columns: Columns) -> str:
     lines = ['| column | unit | meaning | recorded in |', '| --- | --- | --- | --- |']
     rows = []
     for c in columns:
-        sources = c.source.sources if isinstance(c.source, Derived) else (c.source,)
-        topics = dict.fromkeys(f'`{s.topic}`' for s in sources if s is not None)
+        topics = dict.fromkeys(f'`{source.topic}`' for source in c.sources)
         rows.append((f'`{c.family or c.name}`', (c.unit, c.meaning, ', '.join(topics))))
     for cells, group in itertools.groupby(rows, lambda row: row[1]):
         names = ', '.join(dict.fromkeys(name for name, _ in group))

@@ -122,12 +122,12 @@ def in_workspace(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_own_machine_has_at_most_200_lines() -> None:
+def test_own_machine_has_at_most_155_lines() -> None:
     files = [
         path for path in PENDULUM.rglob('*') if path.suffix in ('.py', '.xml', '.yaml', '.cfg')
     ]
     lines = [line for path in files for line in path.read_text().splitlines() if line.strip()]
-    assert len(lines) <= 200
+    assert len(lines) <= 155
 
 
 def test_own_node_can_be_interrupted_while_it_imports() -> None:
@@ -201,7 +201,7 @@ def test_own_machine_over_ros_is_the_library_run(workspace: Path) -> None:
     assert launched.returncode == 0, launched.stderr
     same = in_workspace(workspace, 'longreach', 'my_swing', 'compare', 'bag')
     assert (same.returncode, 'the recording is this run' in same.stdout) == (0, True), same.stderr
-    numbers = workspace / 'src/longreach_my_swing/longreach_my_swing/my_swing.yaml'
+    numbers = workspace / 'src/longreach_my_swing/longreach_my_swing/config/my_swing.yaml'
     original = numbers.read_text()
     numbers.write_text(original.replace('mass: 500.0', 'mass: 501.0'))
     try:

@@ -11,6 +11,7 @@ from longreach_machine.linear import SmoothModel as SmoothModel
 from longreach_machine.linear import linearize as linearize
 from longreach_machine.machine import BY_SCENARIO as BY_SCENARIO
 from longreach_machine.machine import ByScenario as ByScenario
+from longreach_machine.machine import HydraulicSample as HydraulicSample
 from longreach_machine.machine import JointSample as JointSample
 from longreach_machine.machine import Machine as Machine
 from longreach_machine.machine import by_scenario as by_scenario
@@ -37,6 +38,7 @@ from longreach_machine.runs import compare_runs as compare_runs
 from longreach_machine.runs import convert as convert
 from longreach_machine.runs import each as each
 from longreach_machine.runs import record as record
+from longreach_machine.runs import sampled as sampled
 from longreach_machine.scenarios import ValveCommand as ValveCommand
 from longreach_machine.scenarios import check_times as check_times
 from longreach_machine.scenarios import check_valve_commands as check_valve_commands

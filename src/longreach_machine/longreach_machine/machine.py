@@ -41,6 +41,21 @@ class JointSample(NamedTuple):
     efforts: tuple[float, ...]
 
 
+class HydraulicSample(NamedTuple):
+    """
+    Cylinders and valves at one instant, as in a HydraulicState message; empty: not known.
+
+    Pressures are [Pa], flows into the head side and out of the rod side [m^3/s], spools -1 to 1.
+    """
+
+    name: tuple[str, ...]
+    head_pressure: tuple[float, ...]
+    rod_pressure: tuple[float, ...]
+    head_flow: tuple[float, ...] = ()
+    rod_flow: tuple[float, ...] = ()
+    spool: tuple[float, ...] = ()
+
+
 class Machine(Protocol[State, Command]):
     """All that the simulator node knows of a machine."""
 

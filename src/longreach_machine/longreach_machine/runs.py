@@ -19,10 +19,17 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.stepping import IntegrationError
 from longreach_dynamics.tables import for_json
-from longreach_machine.machine import BY_SCENARIO, step_time
+from longreach_machine.machine import (
+    BY_SCENARIO,
+    HydraulicSample,
+    by_scenario,
+    closed_loop,
+    sample_counts,
+    step_time,
+)
 
 Parameters = TypeVar('Parameters')
 
@@ -30,6 +37,11 @@ Parameters = TypeVar('Parameters')
 _PIECE = 20_000
 # Entries after the end of a run that its warning names.
 _NAMED = 3
+# Topics that show a machine: its method, and what that returns after the names.
+_SAMPLES = {
+    'joint_states': ('joint_sample', 'position', 'velocity', 'effort'),
+    'hydraulics': ('hydraulic_sample', *HydraulicSample._fields[1:]),
+}
 
 # Units of figures for those of tables.
 _FACTORS = {
@@ -82,6 +94,17 @@ class Column:
             raise InputError(
                 f'column {self.name} in {self.unit!r}, allowed: {si[0]}; figures convert'
             )
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where a recording holds what it is made of; none: it is not recorded."""
+        if isinstance(self.source, Derived):
+            return self.source.sources
+        return () if self.source is None else (self.source,)
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Return the column (rows,) of values of its :attr:`sources` (rows, sources)."""
+        return self.source.function(values) if isinstance(self.source, Derived) else values[:, 0]
 
 
 def each(
@@ -208,6 +231,38 @@ def record(
     found = tuple(np.concatenate(part) for part in parts)
     times = np.array([step_time(k * every, machine.step) for k in range(len(found[0]))])
     return Record(times, found, state, message)
+
+
+def sampled(machine: Any, columns: Columns, duration: float) -> tuple[np.ndarray, str]:
+    """
+    Return the table of a run by the machine's scenario, and why it ended early, or ''.
+
+    There is a row for each of the machine's steps, and a column for each that recordings have,
+    taken from where messages have it: what ``joint_sample`` and ``hydraulic_sample`` return.
+    InputError when the duration [s] is no whole number of steps.
+    """
+    columns = columns.recorded
+    _, samples = sample_counts(duration, machine.step, machine.step, len(columns))
+    topics = sorted({source.topic for column in columns for source in column.sources})
+
+    def shown(state: Any) -> list[Any]:
+        return [getattr(machine, _SAMPLES[topic][0])(state, BY_SCENARIO) for topic in topics]
+
+    places: dict[Source, int] = {}
+    for topic, (names, *parts) in zip(topics, shown(machine.initial_state()), strict=True):
+        for field, part in zip(_SAMPLES[topic][1:], parts, strict=True):
+            for name, _ in zip(names, part, strict=False):
+                places[Source(topic, field, name)] = len(places) + 1
+    rows, message = [], ''
+    try:
+        for cycle in closed_loop(machine, by_scenario, samples, machine.step):
+            found = [part for _, *parts in shown(cycle.state) for part in parts]
+            rows.append((cycle.time, *itertools.chain(*found)))
+    except LongreachError as error:
+        message = str(error)
+    table = np.array(rows)
+    values = [column.of(table[:, [places[s] for s in column.sources]]) for column in columns[1:]]
+    return np.column_stack((table[:, 0], *values)), message
 
 
 @dataclasses.dataclass(frozen=True)

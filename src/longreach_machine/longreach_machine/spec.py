@@ -21,7 +21,7 @@ from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
 from longreach_machine.linear import Signal, SmoothModel
 from longreach_machine.panels import Lane, Panel
-from longreach_machine.runs import Columns, Run, Source
+from longreach_machine.runs import Columns, Run, Source, sampled
 
 MACHINE_GROUP = 'longreach.machines'
 """Group of the entry points of machines."""
@@ -50,6 +50,7 @@ class MachineSpec(Generic[P, S, O]):
     parameters: ClassVar[type[Parameters]] = Parameters  # type of parameter files
     scenarios: ClassVar[type[Parameters]] = Parameters  # type of scenario files
     run: ClassVar[type[Run[Any]]] = Run
+    series: ClassVar[Columns] = Columns()  # its columns, where they do not depend on parameters
     options: ClassVar[type[Parameters]] = Parameters  # choices beside parameters and scenario
     # Options that a recording determines, which ``compare`` does not have.
     of_recording: ClassVar[tuple[str, ...]] = ('sample_time',)
@@ -82,15 +83,18 @@ class MachineSpec(Generic[P, S, O]):
         """Return the simulated machine, with the options of a run or the settings of a plant."""
         raise NotImplementedError
 
+    # --- what it may provide -----------------------------------------------------------------
+
     def simulate(self, parameters: P, scenario: S, options: O) -> Run[Any]:
-        """Return the run of a scenario."""
-        raise NotImplementedError
+        """Return the run of a scenario, by default with the columns that samples show."""
+        machine = self.machine(parameters, scenario, options)
+        columns = self.columns(parameters)
+        table, message = sampled(machine, columns, cast('Any', scenario).duration)
+        return self.run(parameters, columns, table, message=message)
 
     def columns(self, parameters: P, /) -> Columns:
         """Return the columns of a run, of which recordings have those with a source."""
-        raise NotImplementedError
-
-    # --- what it may provide -----------------------------------------------------------------
+        return self.series
 
     def run_columns(self, parameters: P, options: Any) -> Columns:
         """Return the columns of a run with options, where they depend on these."""
@@ -102,7 +106,7 @@ class MachineSpec(Generic[P, S, O]):
 
     def load_scenario(self, file: str | Path, parameters: P, options: Any) -> S:
         """Return the scenario of a file."""
-        return cast('S', load(self.scenarios, file))
+        return cast('S', load(self.scenarios, file)) if self.scenario else self.rest(parameters)
 
     def command(self, spools: Sequence[float]) -> Any:
         """Return the command of spool positions, in the order of :meth:`actuators`."""

@@ -1,15 +1,19 @@
 """Time in steps: what every machine counts with."""
 
+import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine.machine import (
+    BY_SCENARIO,
+    HydraulicSample,
     JointSample,
     closed_loop,
     sample_counts,
     step_count,
     step_time,
 )
+from longreach_machine.runs import Column, Columns, Derived, Source, sampled
 
 STEP = 1e-3
 
@@ -67,16 +71,21 @@ def test_samples_that_do_not_fit(duration, sample_time, error):
 class Counter:
     """A machine whose state counts commands; it fails after the third."""
 
+    step = 0.1
+
     def initial_state(self):
         return 0
 
     def advance(self, state, command, time, duration):
         if state == 3:
-            raise ArithmeticError(f'at {time:g} s')
-        return state + command
+            raise LongreachError(f'at {time:g} s')
+        return state + (1 if command is BY_SCENARIO else command)
 
     def joint_sample(self, state, command):
-        return JointSample((), (), (), ())
+        return JointSample(('a', 'b'), (state, 10 * state), (0.5, 0.25), (0.0, -state))
+
+    def hydraulic_sample(self, state, command):
+        return HydraulicSample(('c',), (1e5,), (2e5,), spool=(0.1 * state,))
 
 
 def test_a_closed_loop_answers_each_instant_and_ends_with_the_machines_error():
@@ -88,5 +97,25 @@ def test_a_closed_loop_answers_each_instant_and_ends_with_the_machines_error():
     assert [tuple(cycle) for cycle in loop] == [(0.0, 0, 10, 1), (0.1, 1, 20, 1), (0.2, 2, 30, 1)]
     cycles = closed_loop(Counter(), answer, 9, 0.1)
     assert [next(cycles).state for _ in range(4)] == [0, 1, 2, 3]
-    with pytest.raises(ArithmeticError, match=r'at 0\.3 s'):
+    with pytest.raises(LongreachError, match=r'at 0\.3 s'):
         next(cycles)
+
+
+def test_the_table_of_a_run_is_what_messages_would_hold():
+    b, effort = (Source('joint_states', field, 'b') for field in ('position', 'effort'))
+    columns = Columns(
+        (
+            Column('time', 's'),
+            Column('spool', '1', '', Source('hydraulics', 'spool', 'c')),
+            Column('nowhere', 'm'),
+            Column('b', 'rad', '', b),
+            Column('sum', '', '', Derived((effort, b), lambda values: values.sum(axis=1))),
+        )
+    )
+    table, message = sampled(Counter(), columns, 0.2)
+    assert table == pytest.approx(np.array([[0, 0, 0, 0], [0.1, 0.1, 10, 9], [0.2, 0.2, 20, 18]]))
+    assert message == ''
+    table, message = sampled(Counter(), columns, 9.0)
+    assert (len(table), message) == (4, 'at 0.3 s')
+    with pytest.raises(InputError, match=r'duration = 0\.25 s, allowed: whole steps of 0\.1 s'):
+        sampled(Counter(), columns, 0.25)

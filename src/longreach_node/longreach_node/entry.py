@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,14 @@ def machine_node() -> None:
     """
     Run the node after which the console script is called, the function of scripts of machines.
 
-    ``lib/PACKAGE/plant``, where ROS has executables, is a PlantNode of PACKAGE.plant_node.
+    ``lib/PACKAGE/plant``, where ROS has executables, is a PlantNode of PACKAGE.plant_node; without
+    that module it is made of the machine's declaration.
     """
     *_, package, name = Path(sys.argv[0]).absolute().parts
-    node_entry(f'{package}.{name}_node:{name.title()}Node')()
+    own = f'{package}.{name}_node'
+    has_own = name != 'plant' or find_spec(own) is not None
+    path = f'{own}:{name.title()}Node' if has_own else 'longreach_node.plant_node:declared_plant'
+    node_entry(path)()
 
 
 def spin_until(executor: Any, done: Any | None) -> None:

@@ -15,10 +15,14 @@ must not wait for it. When and by what the machine advances is in
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
+import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from builtin_interfaces.msg import Time
@@ -39,7 +43,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_machine import MachineSpec
+from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_machine.machine import BY_SCENARIO
 from longreach_node import diagnostics, graph, qos
 from longreach_node.clock import steady_clock
@@ -47,7 +51,11 @@ from longreach_node.frames import frame_name, header_at
 from longreach_node.hydraulic_messages import spools_from_message
 from longreach_node.parameters import declare, run_time_names
 from longreach_node.simulation import PAUSED_PERIOD, REFUSED, Simulation
-from longreach_node.simulator_parameters import SimulatorParameters
+from longreach_node.simulator_parameters import (
+    CycleParameters,
+    MachineParameters,
+    SimulatorParameters,
+)
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_node.standard_interface import add_standard_services
 
@@ -470,11 +478,12 @@ class HydraulicPlantNode(PlantNode[State, Command]):
     A hydraulic machine: a sample is published as ``joint_states`` and ``hydraulics`` of one stamp.
 
     Commands are spool positions; without any the valves close. A subclass provides
-    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with ``takes_loads``
-    also :meth:`carried` and :meth:`attached`, and a machine with ``release``. Then there are the
-    services ``~/attach_load`` and ``~/release_load``, and ``load`` with the mass of all loads, at
-    the first sample and whenever it has changed: by a service with the present sample, by the
-    scenario with the sample that follows the change.
+    :meth:`hydraulic_state`, unless its machine has ``hydraulic_sample``, and, where it publishes
+    more, :meth:`publish_own`; with ``takes_loads`` also :meth:`carried` and :meth:`attached`, and
+    a machine with ``release``. Then there are the services ``~/attach_load`` and
+    ``~/release_load``, and ``load`` with the mass of all loads, at the first sample and whenever
+    it has changed: by a service with the present sample, by the scenario with the sample that
+    follows the change.
     """
 
     takes_loads: ClassVar[bool] = False
@@ -517,7 +526,9 @@ class HydraulicPlantNode(PlantNode[State, Command]):
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return the message about the cylinders and valves of the present state."""
-        raise NotImplementedError
+        machine: Any = self.machine
+        sample = machine.hydraulic_sample(self.state, self.command)
+        return HydraulicState(header=header, **sample._asdict())
 
     def publish_own(self, header: Header) -> None:
         """Publish other messages about the present state, once for each sample; none here."""
@@ -580,3 +591,24 @@ class HydraulicPlantNode(PlantNode[State, Command]):
         """Publish cylinders and valves, for whoever listens."""
         if self.is_needed(self.hydraulics):
             self.hydraulics.publish(self.hydraulic_state(header))
+
+
+@dataclasses.dataclass(frozen=True)
+class DeclaredParameters(CycleParameters, MachineParameters):
+    """Parameters of a plant that is made of a declaration."""
+
+
+def declared_plant() -> Node:
+    """Return the plant of the machine in whose package the running console script is."""
+    package = Path(sys.argv[0]).absolute().parent.name
+    machines = entry_points(group=MACHINE_GROUP)
+
+    class DeclaredPlantNode(HydraulicPlantNode[Any, Any]):
+        spec = next(one.load() for one in machines if one.module.partition('.')[0] == package)
+        settings_type = DeclaredParameters
+
+        def sampled(self, machine: Any, settings: Any) -> Any:
+            """Return the settings: a sample is a step of the machine."""
+            return settings.following(machine.step)
+
+    return DeclaredPlantNode()

@@ -7,15 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from longreach_dynamics.errors import LongreachError
-from longreach_machine.machine import (
-    BY_SCENARIO,
-    by_scenario,
-    closed_loop,
-    late_events,
-    sample_counts,
-)
-from longreach_machine.runs import Column, Columns, Derived, Run, Source, each
+from longreach_machine.machine import late_events
+from longreach_machine.runs import Column, Columns, Derived, Run, Source, each, sampled
 from longreach_symbolic.links import Links, chord_ends
 from longreach_symbolic.machine import FlexibleLinks, joint_names
 
@@ -94,23 +87,11 @@ class LinksRun(Run[Links]):
 
 def simulate(machine: FlexibleLinks) -> LinksRun:
     """Simulate links under their controllers; a run that could not go on has a message."""
-    columns = columns_of(machine.links)
-    step, scenario = machine.step, machine.scenario
-    _, samples = sample_counts(scenario.duration, step, step, len(columns))
-    count, message = len(machine.links.links), ''
-    times, rows = [], []
-    try:
-        for cycle in closed_loop(machine, by_scenario, samples, step):
-            sample = machine.joint_sample(cycle.state, BY_SCENARIO)
-            torques = sample.efforts[count : 2 * count]
-            times.append(cycle.time)
-            rows.append((*sample.positions, *sample.velocities, *torques))
-    except LongreachError as error:
-        message = str(error)
-    table = np.array(rows)
-    wanted = np.array([scenario.angles(time, machine.links) for time in times])
-    ends, aims = (chord_ends(machine.links, theta)[:, -1] for theta in (table[:, :count], wanted))
-    away = np.hypot(*(ends - aims).T)
-    found = np.column_stack((times, table, ends, aims, away))
+    columns, scenario = columns_of(machine.links), machine.scenario
+    table, message = sampled(machine, columns, scenario.duration)
+    wanted = np.array([scenario.angles(time, machine.links) for time in table[:, 0]])
+    aims = chord_ends(machine.links, wanted)[:, -1]
+    away = np.hypot(*(table[:, -2:] - aims).T)
     late = late_events(scenario, paths=('trajectory',))
+    found = np.column_stack((table, aims, away))
     return LinksRun(machine.links, columns, found, message=message, late=late)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_machine.runs import Column, Derived
+from longreach_machine.runs import Column
 from longreach_tools.bag import Bag, absolute_name, open_bag
 from longreach_tools.bag._reading import messages_of, stamp_readers, store_of
 from longreach_tools.bag._stamps import BEGINNING, is_wall_clock, stamp_reader
@@ -159,11 +159,10 @@ def is_below(field: str, above: str) -> bool:
 
 def signals_of(column: Column, space: str) -> list[Signal]:
     """Return the signals of which a machine's column is made, in a namespace."""
-    source = column.source
-    if source is None:
+    if not column.sources:
         raise ValueError(f'{column.name} is not in any message')
     found = []
-    for one in source.sources if isinstance(source, Derived) else (source,):
+    for one in column.sources:
         # The name of an entry follows the first part of the field.
         head, dot, tail = one.field.partition('.')
         entry = f'[{one.name}]' if one.name else ''
@@ -179,9 +178,7 @@ def column_of(
     time = common_times([topics[one.topic] for one in signals])
     found = [topics[one.topic].at(time).values.get(one.field) for one in signals]
     table = np.stack([np.full(len(time), math.nan) if v is None else v for v in found], axis=1)
-    source = column.source
-    values = source.function(table) if isinstance(source, Derived) else table[:, 0]
-    return time, np.asarray(values, dtype=float)
+    return time, np.asarray(column.of(table), dtype=float)
 
 
 def common_times(topics: Iterable[TopicData]) -> np.ndarray:

@@ -1,5 +1,5 @@
 """
-A pendulum that a cylinder lifts: parameters, equation of motion, simulation, without ROS.
+A pendulum that a cylinder lifts: parameters, equation of motion, and its declaration.
 
 State y = (phi, phi', p_1, p_2, s_v): angle above the horizontal [rad], its rate, pressures [Pa],
 spool position. m l^2 phi'' = (p_1 A_1 - p_2 A_2) ds/dphi - m g l cos(phi), s(phi) the linkage.
@@ -18,16 +18,12 @@ from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import Linkage, piston_and_arm
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_dynamics.stepping import nonstiff_integrator, raise_for
-from longreach_machine.machine import ByScenario, JointSample, by_scenario, closed_loop
+from longreach_machine import Curve, MachineSpec, Panel, urdf
+from longreach_machine.machine import ByScenario, HydraulicSample, JointSample
 from longreach_machine.runs import Column, Columns, Run, Source
-from longreach_machine.scenarios import check_times
 
-GRAVITY, SAMPLE_TIME = 9.81, 0.01  # [m/s^2], [s]
-Command = float | ByScenario
-PHI = Column('phi', 'rad', 'angle', Source('joint_states', 'position', 'pivot'))
-P_HEAD = Column('p_head', 'Pa', 'head side', Source('hydraulics', 'head_pressure', 'lift'))
-P_ROD = Column('p_rod', 'Pa', 'rod side', Source('hydraulics', 'rod_pressure', 'lift'))
-COLUMNS = Columns((Column('time', 's', 'of the sample'), PHI, P_HEAD, P_ROD))
+GRAVITY = 9.81  # [m/s^2]
+Command = tuple[float] | ByScenario
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +69,9 @@ def _advance(time, duration, y, spool, p):  # type: ignore[no-untyped-def]
 
 
 class Pendulum:
-    """What the simulator node drives: the state is y, the command a spool position."""
+    """What runs and node drive: the state is y, the command a spool position."""
+
+    step = 0.01  # of samples [s]
 
     def __init__(self, p: PendulumParameters) -> None:
         self.parameters = p
@@ -90,7 +88,7 @@ class Pendulum:
 
     def advance(self, y: np.ndarray, command: Command, time: float, duration: float) -> np.ndarray:
         """Return the state ``duration`` [s] later; by itself the pendulum lifts from 1 to 3 s."""
-        spool = 0.5 * (1.0 <= time < 3.0) if isinstance(command, ByScenario) else command
+        spool = 0.5 * (1.0 <= time < 3.0) if isinstance(command, ByScenario) else command[0]
         after, _, _, status = _advance(time, duration, y, spool, self._constants)
         raise_for(status, time, y)
         low, high = self._range
@@ -102,10 +100,43 @@ class Pendulum:
         """Return name, angle, rate and (not given here) torque of the joint."""
         return JointSample(('pivot',), (y[0],), (y[1],), (0.0,))
 
+    def hydraulic_sample(self, y: np.ndarray, command: Command) -> HydraulicSample:
+        """Return name, pressures and spool of the cylinder."""
+        return HydraulicSample(('lift',), (y[2],), (y[3],), spool=(y[4],))
 
-def simulate(machine: Pendulum, duration: float) -> Run[PendulumParameters]:
-    """Simulate a pendulum for some time [s]."""
-    check_times([duration], SAMPLE_TIME, 'duration')
-    cycles = closed_loop(machine, by_scenario, round(duration / SAMPLE_TIME), SAMPLE_TIME)
-    rows = [(cycle.time, *cycle.state[[0, 2, 3]]) for cycle in cycles]
-    return Run(machine.parameters, COLUMNS, np.array(rows))
+
+class PendulumSpec(MachineSpec[PendulumParameters, Lift, Parameters]):
+    """A pendulum on a hydraulic cylinder."""
+
+    name, summary, file = 'pendulum', 'a pendulum on a hydraulic cylinder', 'pendulum.yaml'
+    parameters, scenarios, valves = PendulumParameters, Lift, 'valve_command'
+    series = Columns(
+        (
+            Column('time', 's', 'of the sample'),
+            Column('phi', 'rad', 'angle', Source('joint_states', 'position', 'pivot')),
+            Column('p_head', 'Pa', 'head side', Source('hydraulics', 'head_pressure', 'lift')),
+            Column('p_rod', 'Pa', 'rod side', Source('hydraulics', 'rod_pressure', 'lift')),
+        )
+    )
+    results = {'highest': 'rad'}
+    panels = (
+        Panel('angle', (Curve('phi', 'pendulum'),), 'deg'),
+        Panel('pressure', (Curve('p_head', 'head'), Curve('p_rod', 'rod')), 'bar'),
+    )
+
+    def machine(self, parameters: PendulumParameters, scenario: Lift, options: object) -> Pendulum:
+        return Pendulum(parameters)
+
+    def measure(self, run: Run[PendulumParameters]) -> list[float]:
+        return [float(np.max(run.column('phi')))]
+
+    def describe(self, parameters: PendulumParameters, prefix: str) -> str:
+        robot, length = urdf.new_robot('pendulum', ('steel', 'dark')), parameters.length
+        urdf.add_box(urdf.add_link(robot, 'ground'), 'dark', (0.4, 0.4, 0.4), (0.0, 0.0, -0.3))
+        arm = urdf.add_link(robot, 'arm')
+        urdf.add_box(arm, 'steel', (length, 0.1, 0.1), (length / 2.0, 0.0, 0.0))
+        urdf.add_joint(robot, 'pivot', 'continuous', 'ground', 'arm', axis=urdf.LIFT)
+        return urdf.document(robot, 'A positive angle lifts.', prefix)
+
+
+PENDULUM = PendulumSpec()
