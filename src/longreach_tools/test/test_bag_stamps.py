@@ -6,7 +6,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag._stamps import HeaderClock, is_wall_clock, stamp_reader, stamp_report
 from longreach_tools.bag._subscriptions import RecordedTopic
-from longreach_tools.bag._topics import MachineTypes, definition_file, message_class
+from longreach_tools.bag._topics import MachineTypes, definition_file
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000 * SECOND
@@ -51,11 +51,6 @@ def test_types_without_a_stamp_and_short_messages(types):
     for name in ('std_msgs/msg/Float64', 'geometry_msgs/msg/Pose', 'std_msgs/msg/Empty'):
         assert stamp_reader(name, types.store) is None
     assert stamp_reader('std_msgs/msg/Header', types.store)(b'\x00\x01\x00\x00\x01') is None
-
-
-def test_a_type_that_its_package_lacks_is_refused_by_name():
-    with pytest.raises(InputError, match='Thing: not in package std_msgs as it is installed here'):
-        message_class('std_msgs/msg/Thing')
 
 
 def test_type_hash_is_that_of_the_generated_code(types):

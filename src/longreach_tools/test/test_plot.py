@@ -26,6 +26,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
 from longreach_tools.fields import Signal, parse_signal
 from longreach_tools.plot._build import Window, build, build_preset
+from longreach_tools.plot._draw import agreement
 from longreach_tools.plot._picture import Curve, Panel, Picture, decimate, group, isolated
 from longreach_tools.signals import read_signals
 from longreach_tools.testing import Outcome, write_bag
@@ -156,6 +157,8 @@ def test_a_gap_in_the_second_run_is_not_bridged():
     other = Curve('b', '', '', np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.zeros(5))
     less = Curve('a', '', '', time, time).less(other)
     assert np.flatnonzero(np.isnan(less.values)).tolist() == [3, 4, 5, 6, 7]
+    unknown = dataclasses.replace(less, values=np.full(10, np.nan))
+    assert [*agreement(unknown).values()] == [0.0, None, None]
     steps = Curve('c', '', '', time, np.ones(10), steps=True)
     half = Curve('d', '', '', time + 0.5, (time > 4.0).astype(float), steps=True)
     assert steps.less(half).values[1:].tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
@@ -201,16 +204,6 @@ def test_samples_of_one_time_have_rows_of_their_own(tmp_path, capsys):
     bag = write_bag(tmp_path / 'bag', 'crane', rows)
     assert Outcome(capsys, 'plot', bag, 'position.data', '--out', out).code == 0
     assert csv(out)[1][:, 1].tolist() == [1.0, 2.0, 3.0]
-
-
-def test_runs_without_overlap_say_so(tmp_path, capsys):
-    bags = [
-        write_bag(tmp_path / name, 'crane', crane_rows(start=start))
-        for name, start in (('one', 0), ('two', 100 * NANOSECONDS))
-    ]
-    words = ('sensors.car_position', '--against', bags[1], '--out', tmp_path / 'a.png')
-    (found,) = Outcome(capsys, 'plot', bags[0], *words, '--format', 'json').json['signals']
-    assert (found['overlap'], found['largest_difference']) == (0.0, None)
 
 
 def test_wall_time_is_shown_from_the_first_sample(tmp_path, capsys):
@@ -315,25 +308,6 @@ def test_zeros_within_a_simulation_and_wall_clocks_are_no_times_of_it(tmp_path):
     assert len(read.notes) == 4  # Two late commands.
 
 
-def test_a_run_is_read_from_its_last_reset_on(tmp_path):
-    rows = [
-        (topic, WALL + 10 * number + k, message)
-        for number, count in enumerate((5, 3))
-        for k in range(count)
-        for topic, message in (
-            ('sensors', stamped(CraneSensors(car_position=float(number)), 2 * k)),
-            ('set_point', Float64(data=float(k))),
-        )
-    ]
-    bag = write_bag(tmp_path / 'run', 'crane', rows)
-    read = read_signals(bag, [Signal('sensors', 'car_position'), Signal('set_point', 'data')])
-    sensors, points = read.topics['/crane/sensors'], read.topics['/crane/set_point']
-    assert sensors.time.tolist() == [0, 2, 4]
-    assert sensors.values['car_position'].tolist() == [1.0, 1.0, 1.0]
-    assert (points.time.tolist(), points.values['data'].tolist()) == ([0, 2, 4], [0.0, 1.0, 2.0])
-    assert read.notes[-1] == f'{bag}: time began anew; 10 messages before are left out'
-
-
 def test_a_reset_of_another_machine_with_a_clock_of_its_own_cuts_nothing(tmp_path):
     rows = [('boom/load', WALL + k, stamped(InertiaStamped(), k)) for k in range(50)]
     rows += [('crane/sensors', WALL + k, stamped(CraneSensors(), k % 30 // 2)) for k in range(60)]
@@ -349,17 +323,21 @@ def test_a_reset_cuts_topics_that_do_not_show_it(tmp_path):
         for number in range(2)
         for k in range(50)
     ]
+    # Without a stamp.
+    rows += [('point', WALL + k, Float64(data=float(k))) for k in (40, 130)]
     # Published right after the reset, before a sample shows it, or long before or after.
     times = {'load': (WALL + 20, 20), 'mass': (WALL + 60, 1), 'late': (WALL + 130, 30)}
     for topic, (time, stamp) in times.items():
         rows += [(topic, WALL, stamped(InertiaStamped(), 0))]
         rows += [(topic, time, stamped(InertiaStamped(), stamp))]
     bag = write_bag(tmp_path / 'run', 'boom', sorted(rows, key=lambda row: row[1]))
-    read = read_signals(bag, [Signal(topic, '') for topic in times])
-    found = {name: one.time.tolist() for name, one in read.topics.items()}
-    assert found == {'/boom/load': [], '/boom/mass': [1], '/boom/late': [30]}
-    (note,) = read.notes
-    assert note.endswith('began anew; 4 messages before are left out; /boom/load has none since')
+    read = read_signals(bag, [Signal(topic, '') for topic in (*times, 'point')])
+    found = {name[6:]: one.time.tolist() for name, one in read.topics.items()}
+    assert found == {'load': [], 'mass': [1], 'late': [30], 'point': [30]}
+    assert read.topics['/boom/point'].values['data'].tolist() == [130.0]
+    assert read.notes[-1] == (
+        f'{bag}: time began anew; 5 messages before are left out; /boom/load has none since'
+    )
     with pytest.raises(InputError, match='no message of /boom/load since time began anew'):
         build(bag, [Signal('load', 'inertia.m')], Window())
 
@@ -528,7 +506,7 @@ REFUSED = {
     'no output': (['sensors'], 'no --out; give a file: .png, .svg, .html or .csv'),
     'nothing': (['--out', 'a.png'], 'no signals; give TOPIC.field'),
     'both': (['sensors', '--preset', 'crane', '--out', 'a.png'], 'both signals and --preset'),
-    'preset': (['--preset', 'lorry', '--out', 'a.png'], '--preset lorry, allowed: '),
+    'preset': (['--preset', 'lorry', '--out', 'a.png'], "--preset = 'lorry', allowed: "),
     'machine': (['--preset', 'boom', '--out', 'a.png'], 'no boom in namespace /boom'),
     'order': (['sensors', '--out', 'a.png', '--from', '2', '--to', '1'], 'allowed: from < to'),
     'window': (['sensors', '--out', 'a.png', '--from', '9'], 'samples are at 0 to 0.49 s'),
