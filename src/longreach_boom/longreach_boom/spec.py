@@ -16,6 +16,7 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import BoomRun, columns_of, following, simulate
 from longreach_boom.state import BoomCommand, BoomState
+from longreach_boom.visuals import SCALE_COLOURS, YIELD_STRENGTH
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import check_instant
@@ -55,6 +56,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
     parameters, scenarios, options = BoomParameters, Scenario, BoomOptions
     studies = 'longreach_boom.commands'
     scenario = 'load_release'
+    legend = (('stress 0', *SCALE_COLOURS, f'{YIELD_STRENGTH / 1e6:g} MPa and above'),)
     panels = (
         Panel('cylinder force', (Curve('force_i'),), 'kN'),
         Panel('strain', (Curve('strain_i'),), '1e-6'),

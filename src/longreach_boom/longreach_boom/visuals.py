@@ -24,6 +24,8 @@ YIELD_STRENGTH = 355e6
 
 # Red, green, blue from zero stress to the yield strength.
 _SCALE = np.array([[0.16, 0.42, 0.78], [0.25, 0.68, 0.38], [0.96, 0.80, 0.15], [0.84, 0.12, 0.12]])
+# The same for a browser.
+SCALE_COLOURS = tuple(f'#{bytes(row).hex()}' for row in np.rint(255.0 * _SCALE).astype(np.uint8))
 
 
 class BeamShape(NamedTuple):

@@ -17,6 +17,7 @@ from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator, ExcavatorC
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import ExcavatorRun, simulate
+from longreach_excavator.visuals import FORCE_SCALE
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_machine.runs import Columns, Run
@@ -57,6 +58,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     parameters, scenarios, options = ExcavatorParameters, Scenario, ExcavatorOptions
     studies = 'longreach_excavator.commands'
     scenario = 'dig_17kpa'
+    legend = ((f'arrows are forces, {1e-3 / FORCE_SCALE:g} kN for 1 m, a square of the ground',),)
     figures = 'longreach_excavator.figures'
     panels = (
         Panel('cylinders, soil', (Curve('force_*'), Curve('soil_force', 'soil')), 'kN'),

@@ -24,6 +24,7 @@ from longreach_harvester.simulation import (
     warm_up,
     with_step_error,
 )
+from longreach_harvester.visuals import FORCE_SCALE
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
 from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_machine.runs import Run
@@ -78,6 +79,7 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
     studies = 'longreach_harvester.commands'
     of_recording = ('sample_time', 'step_error')
     scenario = 'open_loop'
+    legend = ((f'arrows are forces, {1e-3 / FORCE_SCALE:g} kN for 1 m, a square of the ground',),)
     panels = (
         Panel('angle', (Curve('q_*'),), 'deg'),
         Panel('spool', (Curve('spool_*'),)),

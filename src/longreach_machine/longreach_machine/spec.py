@@ -61,6 +61,8 @@ class MachineSpec(Generic[P, S, O]):
     rows: ClassVar[str] = 'sample'  # term for a row
     panels: ClassVar[Sequence[Panel]] = ()  # the figure of a run or a recording
     lanes: ClassVar[Sequence[Lane]] = ()
+    # What drawings of a plant mean: a text, or the ends of a scale and its colours between them.
+    legend: ClassVar[Sequence[Sequence[str]]] = ()
     figures: ClassVar[str] = ''  # module with draw_above(axis, run), axes above the panels
     commands: ClassVar[type[Any]] = tuple  # of spool positions
     measures: ClassVar[Sequence[str]] = ()  # families of columns that a controller gets

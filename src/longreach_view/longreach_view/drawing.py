@@ -49,10 +49,6 @@ class Drawing:
         """Return the names of what is drawn by triangles: links that are bent bear them."""
         return frozenset(name for (name, _), m in self._markers.items() if m.kind == TRIANGLE_LIST)
 
-    def shows_stress(self) -> bool:
-        """Return whether triangles have colours by point, as bent beams have."""
-        return any(m.kind == TRIANGLE_LIST and len(m.colors) for m in self._markers.values())
-
 
 def rotation_of(marker: Marker) -> np.ndarray:
     """Return the rotation w, x, y, z of a marker; one of length 0 means none."""

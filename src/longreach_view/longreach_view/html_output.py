@@ -19,7 +19,7 @@ from longreach_tools.plot._html import HTML, plotted
 from longreach_tools.plot._picture import Curve, Mark, Panel, Picture
 from longreach_view.chart_files import load_presets, machine_charts
 from longreach_view.charts import Chart
-from longreach_view.page import Request, lacking_lines, scale_lines
+from longreach_view.page import Request, lacking_lines, legend_lines
 from longreach_view.recording import BagSource
 from longreach_view.scene import Scene
 from longreach_view.server import new_token, open_server, stop_server
@@ -76,7 +76,7 @@ def export(paths: Sequence[Path], file: Path) -> str:
     rows = [f'<div>{html.escape(note)}</div>' for note in source.notes()]
     for machine in world.machines.values():
         rows += lacking_lines(scene, machine)
-    rows += scale_lines(world.machines.values())
+    rows += legend_lines(world.machines.values())
     beside = beside.replace('SCALES', ''.join(rows))
     beside = beside.replace('FIGURE', _figure(charts, worlds))
     title = html.escape(f'Longreach - {", ".join(world.machines)}')

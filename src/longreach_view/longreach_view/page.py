@@ -8,12 +8,14 @@ import math
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from longreach_machine import MACHINE_GROUP
 from longreach_view.charts import (
     EVENT,
     WANTED,
@@ -37,10 +39,6 @@ _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
 _DISCARD = 3.0
 _DASH = (4, 4)
-# Colours of stress from none to the largest, as drawings have them [MPa]; forces [kN] that arrows
-# of 1 m show, by the name of a robot description.
-STRESS, STRESS_COLOURS = 355, ('#296bc7', '#40ad61', '#f5cc26', '#d61f1f')
-FORCES = {'excavator': 50, 'harvester': 100}
 _RED, _AMBER, _GREY = '#c81e1e', '#b45309', '#5b626e'
 # Style of a large line.
 _ALARM = (
@@ -370,7 +368,7 @@ class Page:
             rows.append(
                 _line(f'Of {_MOST_CHARTS + self._left_out} charts {_MOST_CHARTS} are shown')
             )
-        rows += scale_lines(world.machines.values())
+        rows += legend_lines(world.machines.values())
         style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
         charts = html.escape(json.dumps(self._chosen or []))
         # Of the machine that buttons act on, or of any: what the space bar resumes.
@@ -508,18 +506,28 @@ def lacking_lines(scene: Scene, machine: Machine) -> list[str]:
     return [_line(line.removeprefix(': '), 'amber') for line in lines]
 
 
-def scale_lines(machines: Collection[Machine]) -> list[str]:
-    """Return what colours and arrows in the drawings of machines mean."""
-    rows = []
-    if any(one.shows_stress() for machine in machines for one in machine.drawings.values()):
-        bar = f'flex:1;height:0.8em;background:linear-gradient(90deg,{",".join(STRESS_COLOURS)})'
-        rows.append(
-            '<div style="display:flex;gap:0.6em;align-items:center"><span>stress 0</span>'
-            f'<div style="{bar}"></div><span>{STRESS} MPa and above</span></div>'
-        )
-    text = '{}: arrows are forces, {} kN for 1 m, a square of the ground'
-    shown = [m for m in machines if m.kind in FORCES and m.drawings]
-    return rows + [_line(text.format(m.name, FORCES[m.kind]).removeprefix(': ')) for m in shown]
+def legend_lines(machines: Iterable[Machine]) -> list[str]:
+    """Return what the drawings of machines mean, as they declare it."""
+    rows: dict[str, None] = {}
+    for machine in machines:
+        for first, *colours in _legend(machine.kind) if machine.drawings else ():
+            row = _line(f'{machine.name}: {first}'.removeprefix(': '))
+            if colours:
+                *between, last = colours
+                bar = f'flex:1;height:0.8em;background:linear-gradient(90deg,{",".join(between)})'
+                row = (
+                    f'<div style="display:flex;gap:0.6em;align-items:center"><span>{first}</span>'
+                    f'<div style="{bar}"></div><span>{last}</span></div>'
+                )
+            rows[row] = None
+    return list(rows)
+
+
+@cache
+def _legend(kind: str) -> Sequence[Sequence[str]]:
+    """Return the legend of an installed machine; empty for others."""
+    points = metadata.entry_points(group=MACHINE_GROUP, name=kind)
+    return [row for point in points for row in point.load().legend]
 
 
 def _badge(text: str, color: str) -> str:

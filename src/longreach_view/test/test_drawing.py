@@ -127,12 +127,6 @@ def test_markers_stay_until_they_are_deleted():
     assert drawing.markers() == []
 
 
-def test_triangles_of_one_colour_are_no_stress():
-    corners = np.eye(3)
-    assert not drawn(marker(TRIANGLE_LIST, corners), marker(CYLINDER)).shows_stress()
-    assert drawn(marker(TRIANGLE_LIST, corners, colors=np.eye(3))).shows_stress()
-
-
 def test_a_marker_that_is_not_finite_is_not_drawn():
     drawing = drawn(
         marker(LINE_STRIP, [(0, 0, 0), (np.nan, 0, 0)], name='bad'),

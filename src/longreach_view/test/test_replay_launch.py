@@ -11,16 +11,14 @@ from longreach_boom.machine import STEP, Boom
 from longreach_boom.parameters import load_boom
 from longreach_boom.plant_node import shape_to_message
 from longreach_boom.scenario import load_scenario
-from longreach_boom.visuals import YIELD_STRENGTH, shape_of, stress_colours
+from longreach_boom.visuals import shape_of, stress_colours
 from longreach_dynamics.resources import share_directory
-from longreach_excavator.visuals import FORCE_SCALE as EXCAVATOR
-from longreach_harvester.visuals import FORCE_SCALE as HARVESTER
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.markers import read_markers
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import launch
 from longreach_view.drawing import ARROW, TRIANGLE_LIST
-from longreach_view.page import FORCES, STRESS, STRESS_COLOURS, Request
+from longreach_view.page import Request
 from longreach_view.recording import BagSource
 from longreach_view.world import World
 
@@ -75,15 +73,6 @@ def test_a_replayed_boom_has_its_bent_shape_and_stress(tmp_path, words):
     )
     assert points > 0.02
     assert colors > 0.04
-
-
-def test_the_scales_of_the_page_are_those_of_the_drawings():
-    colours = stress_colours(np.linspace(0.0, YIELD_STRENGTH, 4))
-    shown = [[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in STRESS_COLOURS]
-    np.testing.assert_allclose(np.array(shown) / 255.0, np.array(colours)[:, :3], atol=3e-3)
-    assert YIELD_STRENGTH == 1e6 * STRESS
-    scales = {'excavator': EXCAVATOR, 'harvester': HARVESTER}
-    assert {name: 1e-3 / scale for name, scale in scales.items()} == pytest.approx(FORCES)
 
 
 @pytest.mark.slow

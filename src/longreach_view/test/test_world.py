@@ -17,7 +17,7 @@ from longreach_view.charts import (
     limits_of,
     lines_of,
 )
-from longreach_view.page import _state_row, lacking_lines
+from longreach_view.page import _state_row, lacking_lines, legend_lines
 from longreach_view.world import EVENTS, STALE, Line, Machine, Sample, Series, World
 
 POSITION = '/north/joint_states.position[car_joint]'
@@ -222,6 +222,21 @@ def test_charts_of_machines_without_panels_are_those_of_a_file():
     own = {'crane': [{'title': 'A', 'unit': 'N', 'signals': ['joint_states.effort[c*]']}]}
     *_, shown = charts_of('crane', ['car_joint', 'x'], own)
     assert shown == [('north: A [N]', ['effort[car_joint]'])]
+
+
+def test_drawings_have_the_legend_that_their_machine_declares():
+    for kind, legend in (
+        ('excavator', ['>north: arrows are forces, 50 kN for 1 m, a square of the ground<']),
+        ('boom', ['(90deg,#296bc7,#40ad61,#f5cc26,#d61f1f)"></div><span>355 MPa and above<']),
+        ('crane', []),
+        ('unheard_of', []),
+    ):
+        machines = [Machine('north', SimpleNamespace(name=kind), drawings={k: None}) for k in 'ab']
+        found = legend_lines(machines)
+        assert [text in row for text, row in zip(legend, found, strict=True)] == [True] * len(
+            legend
+        )
+    assert legend_lines([Machine('north', SimpleNamespace(name='boom'))]) == []
 
 
 def load(time, mass):
