@@ -8,15 +8,10 @@ import pytest
 from longreach_msgs.msg import CraneStatus
 from sensor_msgs.msg import JointState
 
-from longreach_crane.c13r import task_scenario
-from longreach_crane.parameters import load_machinery
-from longreach_crane.simulation import simulate
-from longreach_crane.spec import CRANE
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_tools.bag import read_bag
-from longreach_tools.recording import read_run
 from longreach_tools.testing import contents, launch, longreach
 
 FAST = ('real_time_factor:=0.0',)
@@ -64,23 +59,6 @@ def short_run(directory):
         f'scenario_file:={directory / "scenario.yaml"}',
         *('duration:=7.0', 'brake:=rigid', 'output:=next_cycle'),
     ]
-
-
-@pytest.mark.slow
-def test_task_c_equals_the_library_to_the_last_bit(directory):
-    run_to_the_end(directory, *FAST, 'scenario:=task_c', 'duration:=60.0', 'record:=task_c')
-    bag = directory / 'task_c'
-    machinery = load_machinery()
-    expected = simulate(machinery, task_scenario('c'))
-    recorded = read_run(CRANE, bag, 'crane', machinery)
-    np.testing.assert_array_equal(recorded.table[:, 1:], expected.table[:, 1:])
-    assert [e.name for e in recorded.events] == [e.name for e in expected.events]
-    messages = contents(bag)
-    for name in ('sensors', 'joint_states', 'command', 'status'):
-        stamps = [stamp for stamp, _ in messages[f'/crane/{name}']]
-        assert stamps == [cycle * 10_000_000 for cycle in range(6001)], name
-    # One report a second from each of the two, and one at the emergency.
-    assert len(messages['/diagnostics']) == 61 + 61 + 1
 
 
 @pytest.mark.slow

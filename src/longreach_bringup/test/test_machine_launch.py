@@ -41,7 +41,8 @@ AGAIN = 'respawn after 0.2 s'
         ('boom', 'load_release', 1.5, ('lockstep:=true',), ()),
         ('boom', 'wave', 3.0, ('lockstep:=true', 'sensors:=typical'), ()),
         ('boom', 'load_release', 5.0, ('controller:=false',), ()),
-        ('crane', 'task_c', 60.0, ('brake:=rigid', 'output:=next_cycle'), VARIANT),
+        ('crane', 'task_c', 25.0, ('brake:=rigid', 'output:=next_cycle'), VARIANT),
+        ('crane', 'task_c', 60.0, (), ()),
         ('crane', 'task_c', 20.0, ('model:=linear', 'lockstep:=true'), ('--model', 'linear')),
         # The operator's station is there, and leaves the scenario alone.
         ('excavator', 'dig_20kpa', 1.0, (), ()),
@@ -77,10 +78,11 @@ def test_a_bag_equals_the_library(
     assert max((differences.pop(name) for name in tips), default=0.0) < 1e-13
     assert set(differences.values()) == {0.0, samples}
     every = [k * 1_000_000_000 // RATE[machine] for k in range(samples)]
+    recorded = contents(tmp_path / 'bag')
     # On a slow machine the plant asks again: then samples are there more than once.
     topics = {
         topic.removeprefix(f'/{machine}/'): sorted({stamp for stamp, _ in messages})
-        for topic, messages in contents(tmp_path / 'bag').items()
+        for topic, messages in recorded.items()
     }
     for topic in STREAMS[machine]:
         assert topics[topic] == every, topic
@@ -93,6 +95,9 @@ def test_a_bag_equals_the_library(
         assert topics['load'] == every[: 2 if scenario == 'load_release' else 1]
         commanded = every if 'lockstep:=true' in words else []
         assert topics.get('valve_command', []) == commanded
+    if (machine, duration) == ('crane', 60.0):
+        # One report a second from each of the two, and one at the emergency.
+        assert len(recorded['/diagnostics']) == 61 + 61 + 1
     assert ('terrain' in topics) == (scenario == 'cycle')
     assert 'cylinder_command' not in topics
 
