@@ -152,14 +152,10 @@ def test_nodes_publish_the_librarys_run(
 
 
 @pytest.mark.parametrize(
-    ('machine', 'control', 'more'),
-    [
-        ('excavator', 'joints', ()),
-        ('harvester', 'joints', ('load_controller',)),
-        ('harvester', 'tip', ('load_controller',)),
-    ],
+    ('machine', 'control'),
+    [('excavator', 'joints'), ('harvester', 'joints'), ('harvester', 'tip')],
 )
-def test_an_operator_in_lockstep_is_the_librarys_closed_loop(tmp_path, machine, control, more):
+def test_an_operator_in_lockstep_is_the_librarys_closed_loop(tmp_path, machine, control):
     """By sticks, or velocities of joints, in an order that does not grow old."""
 
     def of(name):
@@ -184,10 +180,7 @@ def test_an_operator_in_lockstep_is_the_librarys_closed_loop(tmp_path, machine, 
         b.until(plant.done.done, 'end')
     options = spec.options()
     parameters = spec.load(None, options)
-    given = teleoperation.load_teleoperation(file).controlling(control)
-    seat = teleoperation.Teleoperation(
-        given, parameters, *(getattr(of('control'), n)() for n in more)
-    )
+    seat = teleoperation.Teleoperation.of(parameters, control, file)
     # A message of sticks has numbers of four bytes.
     sticks = np.array(AXES, dtype=np.float32).tolist()
     by_rates = machine == 'excavator'

@@ -29,6 +29,7 @@ from longreach_node.clock import LivingClock, steady_clock
 from longreach_node.cycle_node import CycleNode, Level
 from longreach_node.frames import frame_name, header_at
 from longreach_node.parameters import declare
+from longreach_node.remote import remote
 from longreach_node.simulator_parameters import MachineParameters
 
 # A prediction comes to rest at the set point, and earlier in emergency mode [s].
@@ -251,3 +252,11 @@ class ControllerNode(CycleNode[CraneCommand]):
         response.success = True
         response.message = 'the next sample is the first'
         return response
+
+
+def send_set_point(position: float, namespace: str, timeout: float) -> str:
+    """Send a car position [m] to the controller of a namespace; return the topic."""
+    with remote('set_point', namespace, timeout, 'longreach launch crane') as far:
+        publisher = far.publisher(Float64, 'set_point', qos.SET_POINT, 'controller')
+        far.deliver(publisher, Float64(data=position))
+        return str(publisher.topic_name)

@@ -6,32 +6,21 @@ from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator import conversions
-from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.spec import EXCAVATOR
-from longreach_excavator.teleoperation import Teleoperation, load_teleoperation
+from longreach_excavator.teleoperation import Teleoperation
 from longreach_machine.teleoperation import Order
 from longreach_node.operator_node import OperatorNode as Base
-from longreach_node.operator_node import OperatorParameters
 
 
 class OperatorNode(Base):
     """Sticks or joint velocities become commands to the cylinders."""
 
-    spec, command_topic = EXCAVATOR, 'cylinder_command'
+    spec, station_type, command_topic = EXCAVATOR, Teleoperation, 'cylinder_command'
     station: Teleoperation
 
     def __init__(self) -> None:
         super().__init__()
         self.hear_orders(JointState, 'joint_velocity', self._on_joint_velocity)
-
-    def make_station(
-        self, machine: ExcavatorParameters, settings: OperatorParameters
-    ) -> Teleoperation:
-        """Return the station."""
-        # Compiles the functions of a cycle before the first one.
-        machine.linkage().levers(machine.joint_limits().mean(axis=1))
-        parameters = load_teleoperation(settings.teleoperation or None)
-        return Teleoperation(parameters.controlling(settings.control), machine)
 
     def on_joy(self, message: Joy) -> None:
         """Handle a message with stick deflections; say once that there is no swing."""

@@ -131,7 +131,11 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
     parameters: TeleoperationParameters
     excavator: ExcavatorParameters
     closed: ExcavatorCommand = CLOSED
-    measurement = Measurement
+    measurement, read = Measurement, staticmethod(load_teleoperation)
+
+    def warm_up(self) -> None:
+        """Compile the functions of a cycle."""
+        self.excavator.linkage().levers(self.excavator.joint_limits().mean(axis=1))
 
     def asks_for_swing(self, axes: Sequence[float]) -> bool:
         """Return whether a stick commands the swing, which the planar model does not have."""

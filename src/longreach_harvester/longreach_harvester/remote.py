@@ -10,7 +10,6 @@ from longreach_msgs.msg import HydraulicState
 from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
 from longreach_harvester.spec import HARVESTER
@@ -49,13 +48,8 @@ def drive_harvester(arguments: argparse.Namespace) -> int:
     if arguments.speed > 1.0:
         raise InputError(f'--speed = {arguments.speed:g}, allowed: (0, 1]')
     harvester = machine_of(HARVESTER, arguments)
-    parameters = load_teleoperation()
-    joints, tip = (
-        Teleoperation(parameters.controlling(control), harvester, load_controller())
-        for control in ('joints', 'tip')
-    )
-    tip.warm_up()
-    keys = Keys(arguments.speed, parameters.control == 'tip')
+    joints, tip = (Teleoperation.of(harvester, control) for control in ('joints', 'tip'))
+    keys = Keys(arguments.speed, load_teleoperation().control == 'tip')
     driver = HarvesterDriver(harvester, (joints, tip), keys)
     rows = driver.drive(arguments.namespace, arguments.timeout)
     if len(rows) < 2:

@@ -18,7 +18,7 @@ import numpy as np
 
 from longreach_dynamics.parameters import load
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
-from longreach_harvester.control import ControllerParameters
+from longreach_harvester.control import ControllerParameters, load_controller
 from longreach_harvester.parameters import JOINTS, HarvesterParameters, default_file
 from longreach_machine.teleoperation import (
     OperatorState,
@@ -68,9 +68,9 @@ class Teleoperation(Station[Measurement, tuple[float, ...]]):
 
     parameters: TeleoperationParameters
     harvester: HarvesterParameters
-    controller: ControllerParameters
+    controller: ControllerParameters = dataclasses.field(default_factory=load_controller)
     closed: tuple[float, ...] = CLOSED
-    measurement = Measurement
+    measurement, read = Measurement, staticmethod(load_teleoperation)
 
     def spools_of(self, asked: Mapping[str, float]) -> tuple[float, ...]:
         """Return the spools of swing, boom and stick; there is no valve of a tool."""

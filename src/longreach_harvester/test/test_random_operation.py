@@ -5,11 +5,10 @@ import pytest
 from harvesters import REALISTIC
 
 from longreach_dynamics.errors import InputError
-from longreach_harvester.control import load_controller
 from longreach_harvester.machine import STEP, Harvester
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import Scenario
-from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_harvester.teleoperation import Measurement, Teleoperation
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.teleoperation import FUNCTIONS, OperatorState
 from longreach_machine.testing import random_operation
@@ -81,11 +80,8 @@ def test_spools(seed):
 def test_keys_by_joint_and_by_tip(seed):
     """What is held changes, and so does what it moves: joints, or the tip."""
     random = np.random.default_rng(1000 + seed)
-    machine, parameters = any_machine(random), load_teleoperation()
-    seats = [
-        Teleoperation(parameters.controlling(control), REALISTIC, load_controller())
-        for control in ('joints', 'tip')
-    ]
+    machine = any_machine(random)
+    seats = [Teleoperation.of(REALISTIC, control) for control in ('joints', 'tip')]
     held = list(random_operation(random, len(FUNCTIONS), DURATION))
     seat, asked = seats[0], {}
     state, levers, tables = machine.initial_state(), OperatorState(), []

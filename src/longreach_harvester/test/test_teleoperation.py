@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from harvesters import ANGLES, STANDARD, scenario
 
-from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
@@ -16,7 +15,7 @@ CLOSED = (0.0, 0.0, 0.0)
 
 
 def station(**changes):
-    return Teleoperation(load_teleoperation().replace(**changes), STANDARD, load_controller())
+    return Teleoperation(load_teleoperation().replace(**changes), STANDARD)
 
 
 def deflected(**axes):

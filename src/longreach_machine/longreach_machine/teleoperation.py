@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -196,13 +196,25 @@ Command = TypeVar('Command')
 
 
 class Station(Generic[Measurement, Command]):
-    """The operator's station of a machine; a base of dataclasses with parameters."""
+    """The operator's station of a machine; a base of dataclasses of parameters and machine."""
 
     parameters: SticksParameters
     closed: Command
     measurement: ClassVar[type[Any]]  # takes time [s] and what the machine ``measures``
+    read: ClassVar[Callable[[str | None], Any]]  # parameters of a file, None: the installed one
+
+    @classmethod
+    def of(cls, machine: Any, control: str, file: str | None = None) -> Self:
+        """Return the station of a machine, see ``controlling``, compiled."""
+        station = cls(cls.read(file).controlling(control), machine)  # type: ignore[call-arg]
+        station.warm_up()
+        return station
 
     # --- what a machine provides -------------------------------------------------------------
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Compile the functions of a cycle."""
 
     @abstractmethod
     def spools_of(self, asked: Mapping[str, float]) -> tuple[float, ...]:

@@ -42,16 +42,18 @@ class OperatorParameters(FrameParameters):
 
 
 class OperatorNode(CycleNode[ValveCommand]):
-    """An operator's station; a subclass sets ``spec``."""
+    """An operator's station; a subclass sets the class attributes."""
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]
+    station_type: ClassVar[type[Station[Any, Any]]]
 
     def __init__(self) -> None:
         super().__init__('operator')
         settings = declare(self, OperatorParameters)
         self._frame = frame_name(self, settings, self.spec.root_frame)
         machine = self.spec.load(settings.file or None, settings)
-        self.station = self.make_station(machine, settings)
+        file = settings.teleoperation or None
+        self.station = self.station_type.of(machine, settings.control, file)
         self._messages = ControlMessages(self.spec, machine)
         self.forget()
         self._sources: list[Subscription] = []
@@ -62,12 +64,6 @@ class OperatorNode(CycleNode[ValveCommand]):
             f'{settings.file or f"installed {self.spec.name}"}, {p.control}, pattern {p.pattern}'
         )
         self.listen(what, sample_time=0.0, lockstep=False)
-
-    # --- what a machine provides -------------------------------------------------------------
-
-    def make_station(self, machine: Any, settings: OperatorParameters) -> Station[Any, Any]:
-        """Return the station of a machine, its functions compiled."""
-        raise NotImplementedError
 
     # --- what it does ------------------------------------------------------------------------
 
