@@ -141,6 +141,12 @@ def contracts(root: Path) -> list[dict[str, Any]]:
             [*ros, *whole('longreach_node', 'longreach_tools'), 'matplotlib'],
             as_packages=False,
         ),
+        forbidden(
+            'what tracks markers over ROS uses the library by its door, longreach_markers.__init__',
+            ['longreach_vision'],
+            ['longreach_markers.**'],
+            allow_indirect_imports=True,
+        ),
         # What remote imports is its own affair; commands may call it.
         forbidden(
             'the commands of a machine leave ROS to its remote module',

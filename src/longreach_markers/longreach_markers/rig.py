@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,10 @@ from longreach_markers.camera.files import read_calibration
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
-from longreach_markers.rig_parameters import CAMERA_NAME as CAMERA_NAME
+from longreach_markers.rig_parameters import CAMERA_NAME, CameraEntry
 from longreach_markers.rig_parameters import FIRST as FIRST
-from longreach_markers.rig_parameters import LONGEST_DELAY as LONGEST_DELAY
-from longreach_markers.rig_parameters import LONGEST_LINE as LONGEST_LINE
 from longreach_markers.rig_parameters import MOST_CAMERAS as MOST_CAMERAS
 from longreach_markers.rig_parameters import Body as Body
-from longreach_markers.rig_parameters import CameraEntry
 from longreach_markers.rig_parameters import MarkerOnBody as MarkerOnBody
 from longreach_markers.rig_parameters import MarkerOnRig as MarkerOnRig
 from longreach_markers.rig_parameters import TrackingParameters as TrackingParameters
@@ -37,6 +35,17 @@ from longreach_markers.rig_parameters import rig_file as rig_file
 # Least distance between camera and plane, below which positions in it cannot be measured, and
 # between two cameras, below which one was given twice [m].
 _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
+
+
+def check_cameras(names: Sequence[str]) -> None:
+    """Raise InputError for no camera or more than 8, and for a name that is not allowed."""
+    if not 1 <= len(names) <= MOST_CAMERAS:
+        raise InputError(f'cameras = {list(names)}, allowed: 1 to {MOST_CAMERAS} cameras')
+    for name in names:
+        if not CAMERA_NAME.fullmatch(name):
+            raise InputError(
+                f'camera {name!r}, allowed: a letter, then letters, digits and _, up to 60'
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,13 +120,7 @@ class Rig:
 
     def __post_init__(self) -> None:
         names = sorted(self.cameras, key=lambda name: (*FIRST, name).index(name))
-        if not 1 <= len(names) <= MOST_CAMERAS:
-            raise InputError(f'cameras = {names}, allowed: 1 to {MOST_CAMERAS} cameras')
-        for name in names:
-            if not CAMERA_NAME.fullmatch(name):
-                raise InputError(
-                    f'camera {name!r}, allowed: a letter, then letters, digits and _, up to 60'
-                )
+        check_cameras(names)
         object.__setattr__(self, 'cameras', {name: self.cameras[name] for name in names})
         object.__setattr__(self, 'markers', tuple(self.markers))
         object.__setattr__(self, 'bodies', tuple(self.bodies))

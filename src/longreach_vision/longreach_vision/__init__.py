@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from longreach_markers.rig import Rig
-    from longreach_markers.tracking.frames import RigFrame
+    from longreach_markers import Rig, RigFrame
 
 __all__ = ['track']
 
@@ -28,13 +27,12 @@ def track(
     bag of images as the only source, with topics ``/vision/CAMERA/image_raw``.
     """
     # Imported here: modules of this package need little of this.
-    from longreach_markers.rig import Rig, load_rig
-    from longreach_markers.tracking import files
-    from longreach_markers.tracking.follower import Follower, follow
+    import longreach_markers
+    from longreach_markers import Follower, Rig, follow, load_rig
     from longreach_vision.io.bag_files import BagImages, is_bag
 
     if len(sources) != 1 or rate is not None or not is_bag(Path(sources[0])):
-        yield from files.track(rig, *sources, rate=rate)
+        yield from longreach_markers.track(rig, *sources, rate=rate)
         return
     known = rig if isinstance(rig, Rig) else load_rig(rig)
     topics = {name: f'/vision/{name}/image_raw' for name in known.cameras}

@@ -7,13 +7,18 @@ import numpy as np
 from known_rig import LENS, POSES, moved_pose
 from small_rig import seen_at
 
-from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.io.image_sources import Picture
-from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
+from longreach_markers import (
+    MarkerOnRig,
+    MountedCamera,
+    Picture,
+    Plane,
+    Pose,
+    Rig,
+    RigFrame,
+    Sightings,
+    follow,
+)
 from longreach_markers.tracking.clock_offset import estimate_offset
-from longreach_markers.tracking.follower import follow
-from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.sightings import Sightings
 
 PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
 NAMES = ('one', 'two', 'three')

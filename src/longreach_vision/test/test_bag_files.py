@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import math
 
+import cv2
 import numpy as np
 import pytest
 from geometry_msgs.msg import Point, PoseWithCovarianceStamped, Vector3
@@ -17,9 +18,7 @@ from std_msgs.msg import Header
 from test_track_table import tracks_of
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.io.images import jpeg_of
-from longreach_markers.tracking.frames import BodyEstimate
+from longreach_markers import BodyEstimate, Pose, image_to_gray
 from longreach_node.frames import header_at
 from longreach_node.stamps import stamp_of
 from longreach_tools.bag import bag_typestore, open_bag
@@ -27,7 +26,6 @@ from longreach_tools.testing import contents, write_bag
 from longreach_vision.io.bag_files import (
     BagImages,
     TrackWriter,
-    image_to_gray,
     read_tracks,
     read_truth,
 )
@@ -259,7 +257,8 @@ def test_images_of_a_bag(tmp_path):
 def packed_message(pixels, stamp, cut=None):
     message = CompressedImage(format='mono8; jpeg compressed mono8')
     message.header.stamp = stamp_of(stamp)
-    message.data.frombytes(jpeg_of(pixels, 100)[:cut])
+    quality = cv2.IMWRITE_JPEG_QUALITY, 100
+    message.data.frombytes(cv2.imencode('.jpg', pixels, quality)[1][:cut])
     return message
 
 

@@ -17,10 +17,10 @@ from test_bag_files import truth_message
 from tracker_scene import CAMERA, NAMES, rig, words
 
 from longreach_dynamics.errors import InputError
+from longreach_markers import image_to_gray
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
-from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.conversions import camera_to_info

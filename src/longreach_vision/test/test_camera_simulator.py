@@ -11,9 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import Camera
-from longreach_markers.rig import MarkerOnRig
+from longreach_markers import Camera, MarkerOnRig, Pose
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Occluder, Scene
 

@@ -18,8 +18,7 @@ from independent_views import digitised, view, write_video
 from known_rig import mapping
 from test_setup_commands import TRUTH, write_board
 
-from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_markers import MarkerOnRig, MountedCamera, Plane, Pose, Rig, load_rig
 from longreach_tools import cli
 
 GUIDE = Path(__file__).resolve().parents[3] / 'docs' / 'cameras.md'

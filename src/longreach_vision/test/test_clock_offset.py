@@ -16,12 +16,9 @@ from small_rig import START, seen_at, small_rig, write_small_rig
 from swinging import NAMES, estimated, followed, frames_seen, seen, sightings_of
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.rig import load_rig
+from longreach_markers import Follower, RigFrame, RigTracker, follow, load_rig
 from longreach_markers.tracking import pair_fit
 from longreach_markers.tracking.clock_offset import estimate_offset
-from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.rig_tracker import RigTracker
 from longreach_vision.commands import tracking_commands
 from longreach_vision.commands.arguments import rig_files
 from longreach_vision.commands.rig_files import write_time
@@ -308,7 +305,7 @@ def test_a_file_of_another_layout_is_refused_and_kept(tmp_path):
     with pytest.raises(InputError, match=r'write cameras\.right\.delay: 0\.015 yourself'):
         write_time(file, 'right', 'delay', 0.015, 'any')
     assert file.read_text() == before
-    with pytest.raises(InputError, match='delay = 20 s, allowed: at most 10 s'):
+    with pytest.raises(InputError, match=r'delay = 20.0, allowed: .* s'):
         write_time(file, 'right', 'delay', 20.0, 'any')
 
 

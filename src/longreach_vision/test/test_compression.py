@@ -9,9 +9,8 @@ from small_commands import call
 from small_rig import NAMES, START, small_rig, write_small_rig
 from swinging import followed
 
-from longreach_markers.io.image_sources import open_source
+from longreach_markers import Follower, open_source
 from longreach_markers.tracking import sightings
-from longreach_markers.tracking.follower import Follower
 
 COUNT, RATE = 60, 30.0
 

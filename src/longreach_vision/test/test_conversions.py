@@ -17,13 +17,19 @@ from small_rig import seen_at
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import Camera
-from longreach_markers.camera.triangulation import Location
-from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, lost
-from longreach_markers.tracking.frames import Estimate, RigFrame
+from longreach_markers import (
+    LOST,
+    TRACKED,
+    UNCERTAIN,
+    Camera,
+    Estimate,
+    Location,
+    Pose,
+    RigFrame,
+    image_to_gray,
+)
+from longreach_markers.marker.detection import lost
 from longreach_tools.bag import bag_typestore
-from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import (
     array_to_image,

@@ -12,10 +12,7 @@ import pytest
 import small_commands
 from test_detection import marker, taken
 
-from longreach_markers.camera.files import write_camera
-from longreach_markers.camera.model import Camera
-from longreach_markers.marker.detection import detect, find_markers
-from longreach_markers.setup.checkerboards import read_picture
+from longreach_markers import Camera, detect, find_markers, read_picture, write_camera
 from longreach_vision.commands import detection_commands
 
 WIDTH, HEIGHT = 160, 120

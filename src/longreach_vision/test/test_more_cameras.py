@@ -16,10 +16,7 @@ from small_rig import NAMES, small_rig, write_rig
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.marker.detection import TRACKED, UNCERTAIN
-from longreach_markers.rig import MountedCamera, load_rig
-from longreach_markers.tracking.follower import Follower, follow
+from longreach_markers import TRACKED, UNCERTAIN, Follower, MountedCamera, Pose, follow, load_rig
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.io.track_table import columns_of
 from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of

@@ -15,12 +15,19 @@ from test_pose_agreement import bumped, recorded, rig_of_four
 
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.parameters import from_mapping
-from longreach_markers.camera.files import write_camera
-from longreach_markers.rig import load_rig
-from longreach_markers.setup.known_distance import DistanceCheck
-from longreach_markers.setup.localisation import localise, reference_file
-from longreach_markers.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
-from longreach_markers.tracking.pose_agreement import Agreement, CameraJudge, wrong_camera
+from longreach_markers import (
+    Agreement,
+    CameraJudge,
+    ClockOffset,
+    Clocks,
+    DistanceCheck,
+    compare_clocks,
+    load_rig,
+    localise,
+    write_camera,
+    wrong_camera,
+)
+from longreach_markers.setup.localisation import reference_file
 from longreach_vision.commands.tracking_commands import _text
 from longreach_vision.simulator.marker_path import MarkerPath
 

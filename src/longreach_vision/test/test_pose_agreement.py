@@ -11,18 +11,21 @@ from small_commands import call, printed, refused, with_camera, write_path
 from small_rig import seen_at, small_rig, write_rig
 from swinging import followed
 
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.triangulation import Location
-from longreach_markers.rig import MarkerOnRig, load_rig
-from longreach_markers.tracking.follower import Follower
-from longreach_markers.tracking.frames import Estimate, RigFrame, typical_chi_square
-from longreach_markers.tracking.pose_agreement import (
+from longreach_markers import (
     Agreement,
     CameraJudge,
-    agreement_of,
+    Estimate,
+    Follower,
+    Location,
+    MarkerOnRig,
+    Pose,
+    RigFrame,
+    Sightings,
+    load_rig,
     refine_pose,
 )
-from longreach_markers.tracking.sightings import Sightings
+from longreach_markers.tracking.frames import typical_chi_square
+from longreach_markers.tracking.pose_agreement import agreement_of
 from longreach_vision.simulator.marker_path import MarkerPath
 
 PLACES = np.array([(-1.0, 0.0, 0.9), (1.0, 0.0, 1.0), (-0.9, 0.0, -0.4), (0.9, 0.0, -0.3)])

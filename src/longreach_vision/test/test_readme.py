@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.parameters import load
-from longreach_markers.rig import load_rig, rig_file
-from longreach_markers.setup.localisation import Reference
+from longreach_markers import Reference, load_rig
+from longreach_markers.rig import rig_file
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import columns_of
 from longreach_vision.ros.node_parameters import (

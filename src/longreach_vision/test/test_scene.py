@@ -7,7 +7,7 @@ import pytest
 from small_rig import small_rig
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Plane
+from longreach_markers import Plane
 from longreach_tools.output import write_csv
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (

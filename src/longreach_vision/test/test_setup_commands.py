@@ -15,10 +15,15 @@ from test_calibration import Studio
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
-from longreach_markers.camera.files import read_camera
-from longreach_markers.camera.model import Camera
-from longreach_markers.rig import load_rig
-from longreach_markers.setup.checkerboards import Board, find_corners, find_views, read_picture
+from longreach_markers import (
+    Board,
+    Camera,
+    find_corners,
+    find_views,
+    load_rig,
+    read_camera,
+    read_picture,
+)
 from longreach_vision.commands.setup_figures import PAGES, lay_out, sheet_file
 
 PNG = b'\x89PNG'

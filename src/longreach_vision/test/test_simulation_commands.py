@@ -9,9 +9,7 @@ from test_camera_simulator import AHEAD, PINHOLE, RING
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.tables import read_table
-from longreach_markers.io.image_sources import open_source
-from longreach_markers.tracking.follower import Followed
-from longreach_markers.tracking.image_sets import ImageSet
+from longreach_markers import Followed, ImageSet, open_source
 from longreach_vision.commands import vision_commands
 from longreach_vision.io import picture_files
 from longreach_vision.io.bag_files import read_tracks

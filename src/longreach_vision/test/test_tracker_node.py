@@ -42,12 +42,12 @@ from tracker_scene import (
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.rig import (
+from longreach_markers import (
     Body,
     MarkerOnBody,
     MarkerOnRig,
     MountedCamera,
+    Pose,
     Rig,
     TrackingParameters,
 )
@@ -63,7 +63,7 @@ from longreach_vision.ros.tracker_publishers import _Drawing
 @pytest.fixture
 def start(tmp_path, capfd, monkeypatch):
     # Most tests wait for a report.
-    monkeypatch.setattr('longreach_vision.ros.tracker_node._PERIOD', 0.2)
+    monkeypatch.setattr('longreach_vision.ros.vision_node.PERIOD', 0.2)
     with ExitStack() as stack:
 
         def make(own=None, **parameters):

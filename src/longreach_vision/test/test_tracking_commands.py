@@ -1,6 +1,5 @@
 """``track``, ``render``, ``simulate`` and ``compare``: what they print, write and refuse."""
 
-import argparse
 import dataclasses
 import functools
 import re
@@ -29,7 +28,8 @@ from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.tables import read_table
-from longreach_markers.rig import load_rig
+from longreach_markers import load_rig
+from longreach_tools.cli import _Parser
 from longreach_tools.testing import contents, write_bag
 from longreach_vision import track
 from longreach_vision.commands.track_output import _advice
@@ -362,7 +362,7 @@ def test_a_scale_that_leaves_no_pixel(scene, tmp_path):
 
 @pytest.mark.parametrize(('words', 'scale'), [((), r'\d\.\d+'), (('--scale', '0.25'), r'0\.25')])
 def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path, words, scale):
-    parser = argparse.ArgumentParser()
+    parser = _Parser()
     configure(parser)
 
     def demonstrate(out, name, launch, lines, advice, **files):

@@ -12,13 +12,11 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from tracker_scene import words
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.files import read_camera, write_camera
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.stored_images import Frame, ImageSource
+from longreach_markers import Camera, ImageSource, image_to_gray, read_camera, write_camera
+from longreach_markers.io.stored_images import Frame
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
-from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.ros import video_node
 from longreach_vision.ros.conversions import camera_to_info
 from longreach_vision.ros.video_node import VideoNode
@@ -114,7 +112,7 @@ def test_sources_by_name_are_cameras_of_their_own(folder, calibration, tmp_path,
         reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         node = tests.add(VideoNode)
         tests.until(node.done.done, 'the end of all')
-        node._report()
+        node.report()
         tests.until(lambda: len(reports) >= 3, 'diagnostics of each camera')
     assert [len(found) for found in images.values()] == [5, 5, 1]
     assert images['top'][0].header.frame_id == 'yard/top_camera_optical'

@@ -10,11 +10,17 @@ from longreach_msgs.srv import InitializeMarker
 from sensor_msgs.msg import CompressedImage, Image
 from small_rig import write_rig
 
-from longreach_markers.camera.geometry import Plane, Pose
-from longreach_markers.camera.model import Camera
-from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, load_rig
-from longreach_markers.tracking.follower import Follower
-from longreach_markers.tracking.image_sets import ImageSets
+from longreach_markers import (
+    Camera,
+    Follower,
+    ImageSets,
+    MarkerOnRig,
+    MountedCamera,
+    Plane,
+    Pose,
+    Rig,
+    load_rig,
+)
 from longreach_node import diagnostics, qos
 from longreach_node.frames import header_at
 from longreach_node.stamps import nanoseconds_of

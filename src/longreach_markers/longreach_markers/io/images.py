@@ -16,10 +16,7 @@ Formats of compressed messages are those of image_transport: ``mono8; jpeg compr
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 import re
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -134,11 +131,6 @@ _TO_GRAY = {
 }
 _TO_BGR = {'gray': cv2.COLOR_GRAY2BGR, 'bgra': cv2.COLOR_BGRA2BGR}
 
-# Parameters of glibc's mallopt.
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-# Memory kept, and glibc's largest allowed M_MMAP_THRESHOLD [bytes].
-_KEPT, _LARGEST_BLOCK = 256 << 20, 32 << 20
-
 
 def to_array(fields: ImageFields) -> np.ndarray:
     """Return the values of an image as they were sent."""
@@ -246,30 +238,6 @@ def _eight_bits(array: np.ndarray, bits: int | BitDepth) -> np.ndarray:
     return scaled
 
 
-def to_message_fields(array: np.ndarray, encoding: str) -> ImageFields:
-    """Return an array of the type and shape of an encoding in the fields of a message."""
-    whole = np.ascontiguousarray(array, array.dtype.newbyteorder('='))
-    height, width = array.shape[:2]
-    big = sys.byteorder == 'big'
-    return ImageFields(height, width, encoding, big, whole.nbytes // height, whole.data.cast('B'))
-
-
-def keep_freed_memory() -> None:
-    """
-    Let this process keep freed memory of images, at most 256 MB.
-
-    glibc returns such blocks to the system at once, and the page faults of the next image of 5 MB
-    triple the time to receive it. No effect without glibc, or with MALLOC_... variables.
-    """
-    if any(name.startswith('MALLOC_') for name in os.environ):
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, _LARGEST_BLOCK)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT)
-        mallopt(_M_TOP_PAD, _LARGEST_BLOCK)
-
-
 PICTURES = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 """Names of files of pictures in formats that all builds of OpenCV read."""
 
@@ -315,11 +283,11 @@ def gray_of_compressed(form: str, data: bytes, bits: int | BitDepth = 16) -> np.
     return gray_of(image, bits)
 
 
-def jpeg_of(image: np.ndarray, quality: int) -> bytes:
-    """Encode a picture as JPEG."""
-    good, data = cv2.imencode('.jpg', image, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    assert good
-    return bytes(data)
+def image_to_gray(message: Any, bits: int | BitDepth = 16) -> np.ndarray:
+    """Return a sensor_msgs Image or CompressedImage, of any library, in grey levels."""
+    if hasattr(message, 'format'):
+        return gray_of_compressed(message.format, bytes(message.data), bits)
+    return to_gray(message, bits)
 
 
 def _is_whole_jpeg(data: bytes) -> bool:

@@ -135,14 +135,6 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     )
 
 
-def covariance_in_world(pose: Pose) -> np.ndarray:
-    """Return a pose's covariance (6, 6) as in PoseWithCovariance: position, then world's axes."""
-    assert pose.covariance is not None
-    turned = np.zeros((6, 6))
-    turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation
-    return np.asarray(turned @ pose.covariance @ turned.T)
-
-
 def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
     found = []
     seen = {marker.name: estimates[marker.name] for marker in body.markers}

@@ -30,9 +30,6 @@ from longreach_dynamics.errors import InputError
 ROOM = 256_000_000
 """Sum of the sizes of waiting images [bytes], beyond which they are returned alone, early."""
 
-TIMEOUT = 0.5
-"""Default lag of a camera behind another one after which it counts as stopped [s]."""
-
 
 # A stamp this far before or after the camera's latest one is out of line [ns]; for a slow camera,
 # forward: this many intervals between images.

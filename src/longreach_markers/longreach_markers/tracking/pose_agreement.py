@@ -173,18 +173,6 @@ def compare_poses(sightings: Sightings, clocks: Clocks) -> list[Agreement]:
     return [dataclasses.replace(one, wrong=wrong * one.is_broken) for one in agreements]
 
 
-def agreement_text(agreements: Sequence[Agreement]) -> str:
-    """Return the agreement of two cameras, or of several pairs the least and the largest."""
-    known = [one for one in agreements if math.isfinite(one.chi_square)]
-    if len(known) < 2:
-        return str((known or agreements)[0])
-    least, *_, most = sorted(known, key=lambda one: one.chi_square)
-    return (
-        f'agreement of each two cameras: chi-square {least.chi_square:.3g} to'
-        f' {most.chi_square:.3g} ({" and ".join(most.cameras)}), expected 1'
-    )
-
-
 def size_warning(sightings: Sightings) -> str:
     """
     Return a warning if rings have another size than the rig says in all cameras; empty for none.
@@ -225,20 +213,17 @@ def _odd_one(agreements: Sequence[Agreement]) -> str:
     return next(iter(common)) if is_sure else ''
 
 
-def wrong_camera(agreements: Sequence[Agreement]) -> tuple[str, float]:
-    """Return the camera whose pose is wrong by the agreement of each two, and since when."""
+def wrong_camera(agreements: Sequence[Agreement], known: str = '') -> tuple[str, float]:
+    """
+    Return the camera whose pose is wrong by the agreement of each two, unless it is ``known``.
+
+    And the latest time from which on it disagrees with another one [s], or -inf; '' for none.
+    """
     odd = _odd_one(agreements)
     moved = {odd} if odd else {one.moved for one in agreements if one.moved}
-    if len(moved) != 1:
-        return '', -math.inf
-    (camera,) = moved
-    return camera, begun(camera, agreements)
-
-
-def begun(camera: str, agreements: Sequence[Agreement]) -> float:
-    """Return the latest time from which on a camera disagrees with another one [s], or -inf."""
+    camera = known or (moved.pop() if len(moved) == 1 else '')
     since = (one.since for one in agreements if camera in one.cameras)
-    return max((time for time in since if math.isfinite(time)), default=-math.inf)
+    return camera, max((time for time in since if math.isfinite(time)), default=-math.inf)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

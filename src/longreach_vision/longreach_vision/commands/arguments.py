@@ -11,7 +11,7 @@ from typing import Any
 from longreach_dynamics.errors import named
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import data_directory
-from longreach_markers.rig import Rig, load_rig
+from longreach_markers import Rig, load_rig
 from longreach_tools.arguments import numbers, positive
 from longreach_tools.output import add_format
 from longreach_vision.io.bag_files import is_bag, read_truth

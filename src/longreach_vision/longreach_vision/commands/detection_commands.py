@@ -14,12 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longreach_dynamics.errors import InputError, named
-from longreach_markers.camera.files import read_camera
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.overlay import draw
-from longreach_markers.marker.detection import LOST, Observation, detect, find_markers, warm_up
-from longreach_markers.marker.observation import Ellipse
-from longreach_markers.setup.checkerboards import list_pictures, read_picture
+from longreach_markers import (
+    LOST,
+    Camera,
+    Ellipse,
+    Observation,
+    detect,
+    draw,
+    find_markers,
+    list_pictures,
+    read_camera,
+    read_picture,
+    warm_up,
+)
 from longreach_tools.arguments import positive
 from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_vision.commands.arguments import vector, warn

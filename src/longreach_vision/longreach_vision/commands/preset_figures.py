@@ -14,7 +14,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column, Derived, Source, each
-from longreach_markers.marker.detection import TRACKED
+from longreach_markers import TRACKED
 from longreach_tools.presets import Preset, Request
 from longreach_vision.io.track_table import STATUSES
 

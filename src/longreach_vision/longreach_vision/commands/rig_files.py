@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import load_yaml
-from longreach_markers.camera.geometry import PlaneFit, Pose
-from longreach_markers.rig import LONGEST_DELAY, LONGEST_LINE, Rig
-from longreach_markers.setup.localisation import Localisation, Reference
+from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.parameters import from_mapping, load_yaml
+from longreach_markers import CameraEntry, Localisation, Pose, Reference, Rig
 from longreach_tools.output import writing
 
 # Markers of a file that has none: an example.
@@ -27,29 +25,28 @@ _EXAMPLE = [{'name': 'marker_1', 'radius': 0.15}]
 _ENTRIES = [field.name for field in dataclasses.fields(Rig)]
 _POSED = ('calibration', 'position', 'orientation', 'covariance')
 _UNITS = 'positions [m], orientations x y z w; covariances by rows, rotations [rad] first'
-_LONGEST = {'delay': LONGEST_DELAY, 'line_time': LONGEST_LINE}
 
 
-def on_old_side(out: Path, plane: PlaneFit | None) -> tuple[PlaneFit | None, list[str]]:
+def on_old_side(out: Path, found: Localisation) -> tuple[Localisation, list[str]]:
     """
-    Return a plane whose normal points to the same side as that in an existing rig file, and notes.
+    Return poses and a plane whose normal points to the side of that in a rig file, and notes.
 
     Offsets of the file's markers are along the normal. A note says that only the file has a plane.
     """
     old = _entries_of(out).get('plane')
     if not isinstance(old, dict):
-        return plane, []
-    if plane is None:
+        return found, []
+    if found.plane is None:
         note = (
             f'the plane of {out} is unchanged: no points have in_plane; if the new poses are in'
             ' another world, mark three or more with in_plane: true'
         )
-        return None, [note]
+        return found, [note]
     # What is wrong with the old plane does not matter.
     with contextlib.suppress(KeyError, TypeError, ValueError):
-        if np.array(old['normal'], dtype=np.float64) @ plane.plane.normal < 0.0:
-            return plane.turned(), []
-    return plane, []
+        if np.array(old['normal'], dtype=np.float64) @ found.plane.plane.normal < 0.0:
+            return dataclasses.replace(found, plane=found.plane.turned()), []
+    return found, []
 
 
 def write_localisation(
@@ -157,11 +154,11 @@ def _write(out: Path, entries: dict[str, Any], source: Path) -> None:
 
 def write_time(path: str | Path, camera: str, name: str, value: float, comment: str) -> None:
     """Write a camera's delay or line_time [s] into a rig file; the rest of the file is kept."""
-    if not abs(value) <= _LONGEST[name]:
-        raise InputError(f'{name} = {value:g} s, allowed: at most {_LONGEST[name]:g} s')
     file = Path(path)
     expected = _entries_of(file)
     expected['cameras'][camera][name] = value
+    with named(f'{file}: cameras.{camera}.'):
+        from_mapping(CameraEntry, expected['cameras'][camera])
     line = f'{name}: {value!r}  # [s], {comment}\n'
     _write_text(
         file,

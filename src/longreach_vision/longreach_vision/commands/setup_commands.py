@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,17 +12,21 @@ import numpy as np
 import yaml
 
 from longreach_dynamics.errors import InputError, named
-from longreach_markers.camera.files import write_camera
-from longreach_markers.camera.model import MODELS
-from longreach_markers.rig import MarkerOnRig, load_rig
-from longreach_markers.setup.bundle_adjustment import Prediction
-from longreach_markers.setup.calibration import Calibration, calibrate
-from longreach_markers.setup.checkerboards import Board, find_views, list_pictures
-from longreach_markers.setup.localisation import (
+from longreach_markers import (
+    MODELS,
+    Board,
+    Calibration,
     Localisation,
+    MarkerOnRig,
+    Prediction,
+    calibrate,
+    find_views,
+    list_pictures,
     load_reference,
+    load_rig,
     localise,
     read_cameras,
+    write_camera,
 )
 from longreach_tools.arguments import not_negative, positive
 from longreach_tools.output import (
@@ -267,8 +270,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         found = localise(reference, cameras)
     notes: list[str] = []
     if out is not None:
-        plane, notes = on_old_side(out, found.plane)
-        found = dataclasses.replace(found, plane=plane)
+        found, notes = on_old_side(out, found)
     text = _pose_text(found)
     if out is not None:
         if write_localisation(out, found, reference, file, arguments.marker):

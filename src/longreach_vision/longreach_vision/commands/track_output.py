@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,22 @@ from tqdm import tqdm
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column
-from longreach_markers.io.image_sources import Picture
-from longreach_markers.io.stored_images import ImageSource
-from longreach_markers.marker.detection import TRACKED
-from longreach_markers.rig import MarkerOnRig, Rig
-from longreach_markers.tracking.clock_offset import ClockOffset, compare_clocks
-from longreach_markers.tracking.follower import Followed, Follower, follow
-from longreach_markers.tracking.pose_agreement import (
+from longreach_markers import (
+    TRACKED,
     Agreement,
-    agreement_text,
+    ClockOffset,
+    Followed,
+    Follower,
+    ImageSource,
+    MarkerOnRig,
+    Picture,
+    Rig,
+    Sightings,
+    compare_clocks,
     compare_poses,
+    follow,
     size_warning,
 )
-from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.output import (
     check_output,
     check_places,
@@ -126,7 +130,7 @@ def track_markers(
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
         frames = _until_broken(follow(follower, images), problems)
         # None: tqdm shows progress only on a terminal.
-        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='set', leave=False):
             for camera in one.images.images:
                 counts[camera] += 1
             # Estimates are written in increasing order of time.
@@ -267,6 +271,18 @@ def print_tracks(
     print_result(result, '\n\n'.join(filter(None, (*parts, advice))), targets.form)
     if failure is not None:
         raise failure
+
+
+def agreement_text(agreements: Sequence[Agreement]) -> str:
+    """Return the agreement of two cameras, or of several pairs the least and the largest."""
+    known = [one for one in agreements if math.isfinite(one.chi_square)]
+    if len(known) < 2:
+        return str((known or agreements)[0])
+    least, *_, most = sorted(known, key=lambda one: one.chi_square)
+    return (
+        f'agreement of each two cameras: chi-square {least.chi_square:.3g} to'
+        f' {most.chi_square:.3g} ({" and ".join(most.cameras)}), expected 1'
+    )
 
 
 def _one_or_all(values: list[dict[str, Any]]) -> Any:

@@ -17,24 +17,26 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError, named
-from longreach_markers.io.image_sources import Picture, pictures_of
-from longreach_markers.io.stored_images import ImageSource
-from longreach_markers.rig import Rig
-from longreach_markers.setup.known_distance import DistanceCheck, KnownDistance
-from longreach_markers.tracking.clock_offset import Clocks, compare_clocks
-from longreach_markers.tracking.files import opened_files
-from longreach_markers.tracking.follower import Follower, follow
-from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.pose_agreement import (
+from longreach_markers import (
     Agreement,
+    Clocks,
+    DistanceCheck,
+    Follower,
+    ImageSource,
+    KnownDistance,
+    Picture,
     Refinement,
-    agreement_text,
-    begun,
+    Rig,
+    RigFrame,
+    Sightings,
+    compare_clocks,
     compare_poses,
+    follow,
+    opened_files,
+    pictures_of,
     refine_pose,
     wrong_camera,
 )
-from longreach_markers.tracking.sightings import Sightings
 from longreach_tools.arguments import positive
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, table, write_csv
@@ -48,7 +50,12 @@ from longreach_vision.commands.arguments import (
     warn,
 )
 from longreach_vision.commands.rig_files import write_poses, write_time
-from longreach_vision.commands.track_output import Targets, print_tracks, track_markers
+from longreach_vision.commands.track_output import (
+    Targets,
+    agreement_text,
+    print_tracks,
+    track_markers,
+)
 from longreach_vision.io.bag_files import BagImages, is_bag, read_tracks, read_truth
 from longreach_vision.io.track_table import cameras_of
 
@@ -261,7 +268,7 @@ def tracked_frames(arguments: argparse.Namespace, rig: Rig) -> Iterator[RigFrame
         rig, images, total, sources = _opened(stack, arguments, rig)
         follower = Follower(rig)
         pairs = follow(follower, images)
-        for one in tqdm(pairs, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+        for one in tqdm(pairs, total=total, disable=None, delay=1.0, unit='set', leave=False):
             yield one.frame
     warn(*follower.notes, *(note for source in sources for note in source.notes))
 
@@ -293,9 +300,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
         if one.steps or one.is_significant:
             raise LongreachError(f'{one.warning}; {arguments.rig} is unchanged')
     agreements = compare_poses(sightings, clocks)
-    camera, since = wrong_camera(agreements)
-    if wanted is not None:
-        camera, since = wanted, begun(wanted, agreements)
+    camera, since = wrong_camera(agreements, wanted or '')
     if not camera:
         raise InputError(
             f'--camera is missing, required as this recording does not show which camera moved:'

@@ -1,5 +1,5 @@
 """
-Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
+One to eight cameras that track circular markers, Henikl et al. (2015), section 4.2.
 
 Calibration, camera poses, printed markers; detection in pictures, tracking through videos and
 folders; rendered pictures, and the comparison of recordings with the truth.
@@ -37,7 +37,7 @@ from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
 from longreach_vision.simulator.scene import load_look
 
-SUMMARY = 'two cameras that track circular markers (Henikl 2015)'
+SUMMARY = 'one to eight cameras that track circular markers (Henikl 2015)'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 Reading and writing of recordings without ROS: images, tracks, truth.
 
 Tracks are written like those of the tracker node: ``observations``, one message for each image,
-``markers``, one for each image pair, and ``BODY/pose``.
+``markers``, one for each set of images, and ``BODY/pose``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError, named
-from longreach_markers.io.image_sources import Picture
-from longreach_markers.io.images import BitDepth, gray_of_compressed, to_gray
-from longreach_markers.tracking.frames import RigFrame
+from longreach_markers import BitDepth, Picture, RigFrame, image_to_gray
 from longreach_tools.bag import (
     BagWriter,
     absolute_name,
@@ -103,7 +101,7 @@ class TrackWriter:
         return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [])
 
     def write(self, frame: RigFrame, stamps: Mapping[str, int], late: bool = False) -> None:
-        """Write the results of one image pair."""
+        """Write the results of one set of images."""
         make = self._messages
         for camera, found in frame.observations.items():
             at = stamps[camera], f'{self._prefix}{camera}_camera_optical'
@@ -306,10 +304,3 @@ class BagImages:
             yield Picture(camera, _nanoseconds(message), image, name)
         if self.damaged and len(self.damaged) == sum(self._counts.values()):
             raise InputError(next(iter(self.damaged.values())))
-
-
-def image_to_gray(message: Any, bits: int | BitDepth = 16) -> np.ndarray:
-    """Return an Image or CompressedImage, of rosbags or ROS, in grey levels (height, width)."""
-    if hasattr(message, 'format'):
-        return gray_of_compressed(message.format, bytes(message.data), bits)
-    return to_gray(message, bits)

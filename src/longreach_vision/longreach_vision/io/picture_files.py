@@ -12,9 +12,7 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.io.overlay import draw_cameras
-from longreach_markers.rig import Rig
-from longreach_markers.tracking.follower import Followed
+from longreach_markers import Followed, Rig, draw_cameras
 from longreach_tools.output import writing, writing_directory
 from longreach_vision.simulator.camera_simulator import CameraSimulator, drawn_pictures
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -103,7 +101,7 @@ class _Video:
 
 @contextlib.contextmanager
 def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], None]]:
-    """Yield a function that adds an image pair to a video or folder of pictures."""
+    """Yield a function that adds a set of images to a video or folder of pictures."""
 
     def overlaid(one: Followed) -> np.ndarray:
         images, seen = one.images, one.frame.observations

@@ -18,11 +18,17 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.triangulation import Location
-from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.tracking.bodies import covariance_in_world
-from longreach_markers.tracking.frames import BodyEstimate, Estimate, RigFrame
+from longreach_markers import (
+    LOST,
+    TRACKED,
+    UNCERTAIN,
+    BodyEstimate,
+    Estimate,
+    Location,
+    Observation,
+    Pose,
+    RigFrame,
+)
 from longreach_vision.simulator.marker_path import MarkerPath
 
 STATUSES = (TRACKED, UNCERTAIN, LOST)
@@ -136,7 +142,10 @@ class Messages:
 
     def body(self, pose: Pose, stamp: int, frame_id: str) -> Any:
         """Return a body's pose; the covariance has position first, and the parent's axes."""
-        covariance = covariance_in_world(pose).ravel()
+        assert pose.covariance is not None
+        turned = np.zeros((6, 6))
+        turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation
+        covariance = (turned @ pose.covariance @ turned.T).ravel()
         placed = self._make(
             'geometry_msgs/msg/PoseWithCovariance', pose=self.pose(pose), covariance=covariance
         )

@@ -18,16 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
-from rclpy.node import Node
 from rclpy.subscription import Subscription
-from rclpy.task import Future
 
 from longreach_dynamics.errors import InputError, shortened
-from longreach_markers.io.images import keep_freed_memory
-from longreach_markers.rig import load_rig
+from longreach_markers import load_rig
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
-from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import (
@@ -35,6 +31,7 @@ from longreach_vision.ros.node_parameters import (
     SimulatedParameters,
     tracking_of_rig,
 )
+from longreach_vision.ros.vision_node import VisionNode
 from longreach_vision.simulator.camera_simulator import (
     CameraSimulator,
     frame_rng,
@@ -45,9 +42,9 @@ from longreach_vision.simulator.marker_path import Frame, FrameTimes, markers_fr
 from longreach_vision.simulator.scene import load_look
 
 # Period of the timer while images are due, longest time between drawn images while messages keep
-# arriving, time between the last image and the end of the node, for listeners to process it, and
-# period of diagnostics [s of wall time].
-_PERIOD, _PATIENCE, _FAREWELL, _REPORTS = 2e-3, 0.05, 1.5, 1.0
+# arriving, and time between the last image and the end of the node, for listeners to process it
+# [s of wall time].
+_PERIOD, _PATIENCE, _FAREWELL = 2e-3, 0.05, 1.5
 
 
 Viewer = Callable[[str, int, np.ndarray], None]
@@ -63,7 +60,7 @@ class _View(NamedTuple):
     times: FrameTimes
 
 
-class CameraNode(Node):
+class CameraNode(VisionNode):
     """Simulated cameras; a ``viewer`` receives each image without the middleware."""
 
     viewer: Viewer | None = None
@@ -74,11 +71,8 @@ class CameraNode(Node):
         kind: type[CameraNodeParameters] = CameraNodeParameters,
         otherwise: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
-        # Before the middleware has threads.
-        keep_freed_memory()
-        super().__init__(name)
-        self.done = Future()
-        self.settings = settings = declare(self, kind, self.change, otherwise)
+        super().__init__(name, kind, otherwise)
+        settings = self.settings
         rig, look = load_rig(settings.rig), load_look(settings.look or None)
         simulators = simulators_of(rig.scaled(settings.scale), look.scaled(settings.scale))
         self._names = rig.names
@@ -106,15 +100,10 @@ class CameraNode(Node):
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
         # Stamp of the latest image [ns].
         self._stamp = 0
-        self._born = self._drawn = time.monotonic()
+        self._drawn = time.monotonic()
         self._heard = self._seen = 0
         self._truth: Subscription | None = None
         self._timer = self.create_timer(_PERIOD, self._work, clock=steady_clock())
-        self.create_timer(_REPORTS, self._report, clock=steady_clock())
-
-    def change(self, settings: CameraNodeParameters) -> None:
-        """Continue with parameters that were changed at run time."""
-        self.settings = settings
 
     def _on_truth(self, message: MarkerPositions) -> None:
         self._heard += 1
@@ -144,10 +133,9 @@ class CameraNode(Node):
             self._timer.reset()
 
     def _work(self) -> None:
-        now = time.monotonic()
-        if not self._has_listeners(now):
-            return
         if self._truth is None:
+            if self.lacks():
+                return
             # The publisher of the truth waits for this node, and thereby for its listeners.
             self._truth = self.create_subscription(
                 MarkerPositions, 'marker_truth', self._on_truth, qos.STREAM
@@ -155,7 +143,7 @@ class CameraNode(Node):
         if not self._waiting:
             self._rest()
             return
-        if self._heard != self._seen and now - self._drawn < _PATIENCE:
+        if self._heard != self._seen and time.monotonic() - self._drawn < _PATIENCE:
             self._seen = self._heard
             return
         if self.settings.lossless and not self._is_heard():
@@ -168,22 +156,13 @@ class CameraNode(Node):
             self._timer.cancel()
         elif self._is_heard() and time.monotonic() - self._drawn > _FAREWELL:
             self._timer.cancel()
-            self._report()
+            self.report()
             self.get_logger().info(f'end after {self._counts["rendered"]} images')
             self.done.set_result(None)
 
-    def _has_listeners(self, now: float) -> bool:
-        if self._truth or self._counts['rendered']:
-            return True
-        if now - self._born > self.settings.start_timeout:
-            self.get_logger().warning('starts without the required number of listeners', once=True)
-            return True
-        return self.is_watched()
-
-    def is_watched(self) -> bool:
-        """Return whether the images of each camera have the required number of subscribers."""
-        wanted = self.settings.listeners
-        return all(view.images.subscribers >= wanted for view in self._views)
+    def lacks(self) -> str:
+        """Say which topics lack subscribers before the first image; empty for none."""
+        return self.missing(self.settings.listeners, *(view.images for view in self._views))
 
     def _is_heard(self) -> bool:
         return all(view.images.is_heard() for view in self._views)
@@ -201,7 +180,8 @@ class CameraNode(Node):
             self.viewer(name, frame.stamp + view.delay, image.copy())
         self._counts['rendered'] += 1
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Publish diagnostics."""
         self._counts['missed'] = max(view.times.missed for view in self._views)
         level = diagnostics.WARN
         text = f'waiting for {"marker_truth" if self._truth else "listeners"}'
@@ -221,17 +201,19 @@ class SimulatedNode(CameraNode):
         from longreach_vision.ros.tracker_node import MarkerTracker
 
         super().__init__('simulated', SimulatedParameters, tracking_of_rig)
-        settings = self.settings
-        assert isinstance(settings, SimulatedParameters)
-        self._tracker = MarkerTracker(self, settings, 'tracker')
+        self._tracker = MarkerTracker(self, 'tracker')
         self.viewer = self._tracker.add
 
-    def change(self, settings: CameraNodeParameters) -> None:
+    def change(self, settings: SimulatedParameters) -> None:
         """Continue with parameters that were changed at run time."""
         super().change(settings)
-        assert isinstance(settings, SimulatedParameters)
         self._tracker.change(settings)
 
-    def is_watched(self) -> bool:
-        """Return whether the required subscribers of images and results are present."""
-        return self._tracker.has_recorders() and super().is_watched()
+    def lacks(self) -> str:
+        """Say which topics of images and results lack subscribers."""
+        return self._tracker.lacks() or super().lacks()
+
+    def report(self) -> None:
+        """Publish diagnostics of cameras and tracker."""
+        super().report()
+        self._tracker.report()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import functools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -21,11 +22,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.images import to_message_fields
-from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.tracking.frames import Estimate
+from longreach_markers import LOST, TRACKED, UNCERTAIN, Camera, Estimate, Observation, Pose
 from longreach_vision.io.track_table import Messages
 
 # RGB colour of each status in RViz, as in the overlays.
@@ -45,19 +42,18 @@ def array_to_image(
     image: np.ndarray, encoding: str, header: Header, message: Image | None = None
 ) -> Image:
     """Return an array as an image message, by default a new one."""
-    fields = to_message_fields(image, encoding)
+    whole = np.ascontiguousarray(image)
     message = message or Image()
-    message.header = header
-    message.height, message.width, message.step = fields.height, fields.width, fields.step
-    message.encoding = encoding
-    message.is_bigendian = int(fields.is_bigendian)
-    if len(message.data) == fields.data.nbytes:
-        np.frombuffer(message.data, np.uint8)[:] = np.frombuffer(fields.data, np.uint8)
+    message.header, message.encoding = header, encoding
+    message.height, message.width = image.shape[:2]
+    message.step, message.is_bigendian = whole.nbytes // message.height, sys.byteorder == 'big'
+    if len(message.data) == whole.nbytes:
+        np.frombuffer(message.data, np.uint8)[:] = whole.view(np.uint8).ravel()
     else:
         # The message accepts an array.array of bytes as it is; other sequences are checked item by
         # item.
         data = array.array('B')
-        data.frombytes(fields.data)
+        data.frombytes(whole.data.cast('B'))
         message.data = data
     return message
 

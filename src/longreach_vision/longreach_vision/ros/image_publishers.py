@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.images import jpeg_of
+from longreach_markers import Camera
 from longreach_node import qos
 from longreach_node.frames import frame_name, header_at
 from longreach_vision.ros.conversions import array_to_image, camera_to_info
@@ -33,12 +33,11 @@ class ImagePublishers:
         self._raw = create(Image, f'{prefix}image_raw', qos.IMAGES)
         self._compressed = create(CompressedImage, f'{prefix}image_raw/compressed', qos.IMAGES)
         self._infos = create(CameraInfo, f'{prefix}camera_info', qos.IMAGES)
-        self.topic = self._raw.topic_name
+        self.topic_name = self._raw.topic_name
         self._message = Image()
 
-    @property
-    def subscribers(self) -> int:
-        """Number of subscribers of images, raw or compressed."""
+    def get_subscription_count(self) -> int:
+        """Return the number of subscribers of images, raw or compressed."""
         return sum(one.get_subscription_count() for one in (self._raw, self._compressed))
 
     def publish(self, image: np.ndarray, stamp: int) -> None:
@@ -51,7 +50,8 @@ class ImagePublishers:
             # As image_transport writes it.
             form = f'{self._encoding}; jpeg compressed {self._encoding}'
             packed = CompressedImage(header=header, format=form)
-            packed.data.frombytes(jpeg_of(image, self._settings.jpeg_quality))
+            quality = cv2.IMWRITE_JPEG_QUALITY, self._settings.jpeg_quality
+            packed.data.frombytes(cv2.imencode('.jpg', image, quality)[1])
             self._compressed.publish(packed)
 
     def is_heard(self) -> bool:

@@ -8,8 +8,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
-from longreach_markers.rig import CAMERA_NAME, MOST_CAMERAS, TrackingParameters, load_rig
-from longreach_markers.tracking.image_sets import TIMEOUT
+from longreach_markers import TrackingParameters, check_cameras, load_rig
 from longreach_node.frames import FrameParameters
 
 
@@ -23,7 +22,14 @@ def _seconds(meaning: str, default: float, **rule: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RigParameters(FrameParameters):
+class StartParameters(FrameParameters):
+    """Parameters of every node."""
+
+    start_timeout: float = _seconds('longest wait for subscribers', 10.0, at_most=1e4)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RigParameters(StartParameters):
     """Parameters of every node that reads a rig."""
 
     rig: str = quantity('rig file: cameras, plane, markers', '')
@@ -33,7 +39,7 @@ class RigParameters(FrameParameters):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageParameters(FrameParameters):
+class ImageParameters(StartParameters):
     """Parameters of every node that publishes images."""
 
     jpeg_quality: int = quantity(
@@ -45,7 +51,6 @@ class ImageParameters(FrameParameters):
     listeners: int = _count(
         'number of subscribers of images of each camera for which file or marker_truth wait'
     )
-    start_timeout: float = _seconds('longest wait for listeners', 10.0, at_most=1e4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,7 +92,7 @@ class TrackerParameters(RigParameters, TrackingParameters):
     )
     timeout: float = _seconds(
         "lag of one camera's images behind the other's after which images are processed alone",
-        TIMEOUT,
+        0.5,
         at_most=1e3,
     )
     latency: float = quantity(
@@ -107,7 +112,6 @@ class TrackerParameters(RigParameters, TrackingParameters):
     recorders: int = _count(
         'number of subscribers of observations and markers before images are subscribed to'
     )
-    start_timeout: float = _seconds('longest wait for these subscribers', 10.0, at_most=1e4)
     publish_tf: bool = quantity(
         'publish transforms of cameras, of markers that are TRACKED, and of bodies, if tf2_msgs is'
         ' installed',
@@ -243,8 +247,8 @@ class VideoNodeParameters(ImageParameters):
                 f'source = {self.source!r} and sources = {self.sources!r}, allowed: one of them'
             )
         sources = _by_name(self.sources)
-        if len(sources) > MOST_CAMERAS:
-            raise InputError(f'sources has {len(sources)} cameras, allowed: {MOST_CAMERAS}')
+        if sources:
+            check_cameras([*sources])
         for name in _by_name(self.calibrations):
             if name not in sources:
                 raise InputError(
@@ -263,7 +267,7 @@ def _by_name(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         name, _, value = word.partition('=')
-        if not (CAMERA_NAME.fullmatch(name) and value) or name in found:
+        if not value or name in found:
             raise InputError(
                 f'{word!r}, allowed: CAMERA=FILE such as left=left.avi, each camera once'
             )

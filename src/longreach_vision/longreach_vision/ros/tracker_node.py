@@ -15,30 +15,33 @@ from functools import partial
 import numpy as np
 from longreach_msgs.msg import MarkerObservation
 from longreach_msgs.srv import InitializeMarker
-from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CompressedImage, Image
 
 from longreach_dynamics.errors import InputError, named
-from longreach_markers.io.images import BitDepth, keep_freed_memory
-from longreach_markers.marker.detection import TRACKED, Observation
-from longreach_markers.rig import load_rig
-from longreach_markers.tracking.diagnostics import TrackingReport
-from longreach_markers.tracking.follower import Follower, size_error, warm_up
-from longreach_markers.tracking.image_sets import ImageSet, ImageSets
-from longreach_markers.tracking.pose_agreement import CameraJudge
+from longreach_markers import (
+    TRACKED,
+    BitDepth,
+    CameraJudge,
+    Follower,
+    ImageSet,
+    ImageSets,
+    Observation,
+    TrackingReport,
+    image_to_gray,
+    load_rig,
+    size_error,
+    warm_up,
+)
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
-from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds, stamp_of
-from longreach_vision.io.bag_files import image_to_gray
 from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import ros_type
 from longreach_vision.ros.node_parameters import TrackerParameters, tracking_of_rig
 from longreach_vision.ros.tracker_publishers import TrackerPublishers
+from longreach_vision.ros.vision_node import VisionNode
 
-# Period of the check for missing images, and of diagnostics [s of wall time].
-_PERIOD = 1.0
 # Time without any image after which waiting images are no longer held back, and least time
 # between warnings of one kind [s of wall time].
 _SILENCE, _WARNINGS = 2.0, 2.0
@@ -55,8 +58,8 @@ _NOT_USED = {
 class MarkerTracker:
     """The tracker on a node: publishers, service ``~/initialize``, diagnostics of ``part``."""
 
-    def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
-        self._node, self._settings = node, settings
+    def __init__(self, node: VisionNode, part: str = '') -> None:
+        self._node, settings = node, node.settings
         self._warned: dict[str, float] = {}
         rig = dataclasses.replace(load_rig(settings.rig), tracking=settings.tracking)
         self._rig = rig.scaled(settings.scale)
@@ -87,18 +90,17 @@ class MarkerTracker:
         self._shown: dict[str, str] = {}
         self._stamp = 0
         # Arrival of the latest image, or the start, on the monotonic clock [s].
-        self.heard = self._born = time.monotonic()
-        self._judge = CameraJudge(self._rig, self._born)
+        self.heard = time.monotonic()
+        self._judge = CameraJudge(self._rig, self.heard)
         self._report = TrackingReport(
             self._pairs, self._topics, self._rig.tracking.gap, settings.latency
         )
         self._diagnostics = diagnostics.Diagnostics(node, 'markers', part)
         node.create_service(InitializeMarker, '~/initialize', self._on_initialize)
-        node.create_timer(_PERIOD, self._on_timer, clock=steady_clock())
 
     def change(self, settings: TrackerParameters) -> None:
         """Continue with parameters that were changed at run time; tracks are kept."""
-        self._settings = self._publishers.settings = settings
+        self._publishers.settings = settings
         tracking = settings.tracking.scaled(settings.scale)
         self._rig = dataclasses.replace(self._rig, tracking=tracking)
         if self._follower is not None:
@@ -113,15 +115,9 @@ class MarkerTracker:
         known = self._rig.cameras[camera].camera
         return known.width * known.height
 
-    def has_recorders(self) -> bool:
-        """Return whether the required number of subscribers is present."""
-        wanted = self._settings.recorders
-        return all(one.get_subscription_count() >= wanted for one in self._publishers.results)
-
-    def is_waiting(self) -> bool:
-        """Return whether images are not subscribed to yet, because subscribers are missing."""
-        is_late = time.monotonic() - self._born > self._settings.start_timeout
-        return not (is_late or self.has_recorders())
+    def lacks(self) -> str:
+        """Say which results lack subscribers before images are subscribed to; empty for none."""
+        return self._node.missing(self._node.settings.recorders, *self._publishers.results)
 
     def _warn(self, kind: str, text: str) -> None:
         """Warn, unless there was a warning of this kind just now."""
@@ -156,7 +152,7 @@ class MarkerTracker:
         """Track the images that are complete with this one, an array stamped in ns."""
         known = self._rig.cameras[camera].camera
         if image.shape != (known.height, known.width):
-            self._refuse(camera, size_error(image, known, camera, scale=self._settings.scale))
+            self._refuse(camera, size_error(image, known, camera, scale=self._node.settings.scale))
             return
         self.heard = time.monotonic()
         self._report.add_image(camera, good=True)
@@ -185,7 +181,7 @@ class MarkerTracker:
         taken = {
             known: self._topics[name] for name, known in self._frames.items() if name != camera
         }
-        taken[self._settings.frame_id.lstrip('/')] = 'the world'
+        taken[self._node.settings.frame_id.lstrip('/')] = 'the world'
         if frame in taken:
             if self._frames.get(camera) != own:
                 self._node.get_logger().warning(
@@ -262,7 +258,8 @@ class MarkerTracker:
 
     # --- reports -----------------------------------------------------------------------------
 
-    def _on_timer(self) -> None:
+    def report(self) -> None:
+        """Publish diagnostics, and track images that wait for a camera that is silent."""
         if self._pairs.waiting and time.monotonic() - self.heard > _SILENCE:
             for images in self._pairs.flush():
                 self._track(images)
@@ -270,11 +267,8 @@ class MarkerTracker:
             self._report.offset, self._report.doubt = self._judge.offset, self._judge.warning
             if self._judge.warning:
                 self._warn('cameras', self._judge.warning)
-        waits = ''
-        if self.is_waiting():
-            topics = (one.topic_name for one in self._publishers.results)
-            waits = f'waiting for {self._settings.recorders} subscribers on {" and ".join(topics)}'
-        silent = time.monotonic() - self.heard > _SILENCE
+        silent, lacks = time.monotonic() - self.heard > _SILENCE, self.lacks()
+        waits = f'waiting for {lacks}' if lacks else ''
         good, text = self._report.state(silent=silent, waits=waits)
         level = diagnostics.OK if good else diagnostics.WARN
         self._diagnostics.publish(stamp_of(self._stamp), level, text, self._report.values())
@@ -285,25 +279,29 @@ class MarkerTracker:
 _LOSSLESS, _ROOM, _LEAST = 50, 250_000_000, 5
 
 
-class TrackerNode(Node):
+class TrackerNode(VisionNode):
     """Node that tracks markers in the images of one camera or more."""
 
     def __init__(self) -> None:
-        # Before the middleware has threads.
-        keep_freed_memory()
-        super().__init__('tracker')
-        self._settings = declare(
-            self, TrackerParameters, lambda new: self._tracker.change(new), tracking_of_rig
-        )
-        self._tracker = MarkerTracker(self, self._settings)
+        super().__init__('tracker', TrackerParameters, tracking_of_rig)
+        self._tracker = MarkerTracker(self)
         self._start = self.create_timer(0.02, self._listen, clock=steady_clock())
         self._listen()
 
+    def change(self, settings: TrackerParameters) -> None:
+        """Continue with parameters that were changed at run time."""
+        super().change(settings)
+        self._tracker.change(settings)
+
+    def report(self) -> None:
+        """Publish diagnostics."""
+        self._tracker.report()
+
     def _listen(self) -> None:
-        if self._tracker.is_waiting():
+        if self._tracker.lacks():
             return
         self.destroy_timer(self._start)
-        is_packed = self._settings.transport == 'compressed'
+        is_packed = self.settings.transport == 'compressed'
         kind, ending = (CompressedImage, '/compressed') if is_packed else (Image, '')
         for camera in self._tracker.cameras:
             image = partial(self._tracker.on_image, camera)
@@ -311,7 +309,7 @@ class TrackerNode(Node):
             self.create_subscription(kind, topic, image, self._profile(camera))
 
     def _profile(self, camera: str) -> QoSProfile:
-        if not self._settings.lossless:
+        if not self.settings.lossless:
             return qos.LATEST_IMAGES
         depth = max(_LEAST, min(_LOSSLESS, _ROOM // self._tracker.pixels(camera)))
         return QoSProfile(

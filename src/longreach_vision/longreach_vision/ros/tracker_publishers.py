@@ -13,12 +13,7 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import Image
 from visualization_msgs.msg import MarkerArray
 
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.io.overlay import draw_cameras
-from longreach_markers.marker.detection import TRACKED
-from longreach_markers.rig import Rig
-from longreach_markers.tracking.frames import RigFrame
-from longreach_markers.tracking.image_sets import ImageSet
+from longreach_markers import TRACKED, ImageSet, Pose, Rig, RigFrame, draw_cameras
 from longreach_node import qos
 from longreach_node.frames import Transforms, frame_name, header_at, optional_message
 from longreach_vision.io.track_table import Messages, cameras_of

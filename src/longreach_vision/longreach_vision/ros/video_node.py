@@ -15,21 +15,22 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from rclpy.node import Node
-from rclpy.task import Future
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_markers.camera.files import read_calibration
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.image_sources import CaptureOptions, is_live, open_source, pictures_of
-from longreach_markers.io.images import keep_freed_memory
-from longreach_markers.io.stored_images import ImageSource
+from longreach_markers import (
+    Camera,
+    CaptureOptions,
+    ImageSource,
+    is_live,
+    open_source,
+    pictures_of,
+    read_calibration,
+)
 from longreach_node import diagnostics
-from longreach_node.clock import steady_clock
-from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import VideoNodeParameters
+from longreach_vision.ros.vision_node import VisionNode
 
 RETRY = 0.5
 """Time between attempts to open a camera [s]."""
@@ -52,7 +53,7 @@ class Channel(ImagePublishers):
     """
 
     def __init__(
-        self, node: Node, settings: VideoNodeParameters, camera: Camera | None, name: str
+        self, node: VisionNode, settings: VideoNodeParameters, camera: Camera | None, name: str
     ) -> None:
         super().__init__(node, settings, name, camera, settings.frame_id, settings.encoding)
         self._own, self.source = settings, settings.source
@@ -103,12 +104,11 @@ class VideoFeed:
 
     def __init__(
         self,
-        node: Node,
-        settings: VideoNodeParameters,
+        node: VisionNode,
         channels: Mapping[str, Channel],
         stopped: threading.Event,
     ) -> None:
-        self._node, self._settings, self._stopped = node, settings, stopped
+        self._node, self._settings, self._stopped = node, node.settings, stopped
         self.channels = channels
         self.notes: list[str] = []
         self._live = any(is_live(one.source) for one in channels.values())
@@ -143,7 +143,11 @@ class VideoFeed:
                     self._node.get_logger().warning(text)
                 self.channels[name].refused = source.refused
             if not self._live:
-                self._wait_for_listeners()
+                for one in self.channels.values():
+                    one.waits_for = 'listeners'
+                while self._node.missing(self._settings.listeners, *self.channels.values()):
+                    if self._stopped.wait(0.02):
+                        break
             found = self._publish_all(sources)
             self.notes = [note for source in sources.values() for note in source.notes]
             return found
@@ -165,19 +169,6 @@ class VideoFeed:
             f'{error}; retrying for {left:.0f} s', throttle_duration_sec=2.0
         )
         return True
-
-    def _wait_for_listeners(self) -> None:
-        wanted = self._settings.listeners
-        end = time.monotonic() + self._settings.start_timeout
-        for one in self.channels.values():
-            one.waits_for = 'listeners'
-        for one in self.channels.values():
-            while one.subscribers < wanted and not self._stopped.wait(0.02):
-                if time.monotonic() > end:
-                    self._node.get_logger().warning(
-                        f'{one.topic} starts with {one.subscribers} of {wanted} listeners'
-                    )
-                    break
 
     def _publish_all(self, sources: Mapping[str, ImageSource]) -> LongreachError | None:
         """Publish the images of sources, each at its time; return a read error."""
@@ -213,7 +204,7 @@ class VideoFeed:
                 self._wait_until_heard(channel)
         for channel in self.channels.values():
             self._wait_until_heard(channel)
-        if is_file and any(one.subscribers for one in self.channels.values()):
+        if is_file and any(one.get_subscription_count() for one in self.channels.values()):
             self._stopped.wait(_FAREWELL)
         return None
 
@@ -231,29 +222,24 @@ class VideoFeed:
 _JOIN = 2.0
 
 
-class VideoNode(Node):
+class VideoNode(VisionNode):
     """Node that publishes the images of a camera or file, or of several."""
 
     def __init__(self) -> None:
-        # Before the middleware has threads.
-        keep_freed_memory()
-        super().__init__('video')
-        self.done = Future()
-        settings = declare(self, VideoNodeParameters)
+        super().__init__('video', VideoNodeParameters)
         self._stopped = threading.Event()
         self._channels: list[tuple[Channel, diagnostics.Diagnostics]] = []
         # By the camera, or empty for all files.
         groups: dict[str, dict[str, Channel]] = {}
-        for name, one in settings.cameras().items():
+        for name, one in self.settings.cameras().items():
             # In a launch, the namespace is the name of the camera.
             own = name or self.get_namespace().rpartition('/')[2] or self.get_name()
             camera = read_calibration(one.camera, own) if one.camera else None
             channel = Channel(self, one, camera, name)
             groups.setdefault(own * is_live(one.source), {})[name] = channel
             self._channels.append((channel, diagnostics.Diagnostics(self, one.source, name)))
-            self.get_logger().info(f'shows {one.source}; images on {channel.topic}')
-        feeds = [VideoFeed(self, settings, group, self._stopped) for group in groups.values()]
-        self.create_timer(1.0, self._report, clock=steady_clock())
+            self.get_logger().info(f'shows {one.source}; images on {channel.topic_name}')
+        feeds = [VideoFeed(self, group, self._stopped) for group in groups.values()]
         self._end = self.create_guard_condition(self._on_end)
         self._error: Exception | None = None
         self._ended: deque[VideoFeed] = deque()
@@ -286,7 +272,8 @@ class VideoNode(Node):
         if not self._running and not self.done.done():
             self.done.set_result(None)
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Publish diagnostics of each camera."""
         for one, report in self._channels:
             level, text = diagnostics.OK, 'publishing'
             if one.waits_for:

@@ -15,10 +15,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.geometry import Pose
-from longreach_markers.camera.model import Camera
-from longreach_markers.io.image_sources import Picture
-from longreach_markers.rig import MarkerOnRig, Rig
+from longreach_markers import Camera, MarkerOnRig, Picture, Pose, Rig
 from longreach_vision.simulator.drawing_kernels import (
     NOISE_LENGTH,
     View,

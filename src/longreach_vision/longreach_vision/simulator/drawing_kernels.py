@@ -46,7 +46,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.kernels import kernel
-from longreach_markers.camera.model import distort_point, undistort_point
+from longreach_markers import distort_point, undistort_point
 
 # Length of the noise field, and steps of its 8-bit values per standard deviation.
 NOISE_LENGTH, _NOISE_STEPS = 1 << 20, 32.0

@@ -19,7 +19,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_markers.rig import MarkerOnRig, Rig
+from longreach_markers import MarkerOnRig, Rig
 
 # Largest cells of the coarsest and of the finest texture [px].
 _COARSE, _FINE = 512, 4
