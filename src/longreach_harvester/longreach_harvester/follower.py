@@ -8,7 +8,7 @@ scenario the harvester holds the pose of its first sample.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 
@@ -107,7 +107,3 @@ class HarvesterFollower(TrajectoryFollower[Measurement, Spools]):
         """Compile the functions of a cycle."""
         angles = np.zeros(len(JOINTS))
         self.control(self.initial_memory(), Measurement(angles), Reference(angles, angles))
-
-    def open_loop(self, time: float) -> NoReturn:
-        """Raise: there always is a trajectory."""
-        raise AssertionError(f'no trajectory at {time} s')

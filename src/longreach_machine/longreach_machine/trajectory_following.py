@@ -155,7 +155,6 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
     # --- what a machine provides -------------------------------------------------------------
 
-    @abstractmethod
     def initial_memory(self, start: Reference | None = None) -> Any:
         """Return the control law's state before its first cycle, on a reference; None: at rest."""
 
@@ -171,15 +170,15 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     def planned(self, angles: np.ndarray) -> Trajectory | None:
         """Return the trajectory of a run that begins at these angles; None: open loop."""
 
-    @abstractmethod
     def control(
         self, memory: Any, measured: Measurement, reference: Reference
     ) -> tuple[Any, Command]:
-        """Return state and command of the control law after a cycle."""
+        """Return state and command of the control law after a cycle, see :meth:`cycle`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def open_loop(self, time: float) -> Command:
-        """Return the command at a time [s] of a run without a trajectory."""
+        """Return the command at a time [s] of a run without a trajectory, where there are some."""
+        raise NotImplementedError
 
     def warm_up(self) -> None:
         """Compile the functions of a cycle; nothing here."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -134,9 +134,6 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
             angles += motors - self.controller.motors(np.concatenate((q, q)))[0]
         return Measurement(motors, rates, angles)
 
-    def initial_memory(self, start: Reference | None = None) -> None:
-        """Return nothing: the controllers have no memory."""
-
     def planned(self, angles: np.ndarray) -> Trajectory:  # noqa: ARG002
         """Return what the scenario says."""
         plan: Trajectory = self.__dict__['_plan']
@@ -178,11 +175,3 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
                 return trajectory.at(later).angles
 
         return state, controller.torques_towards(ahead, measured.motors, measured.rates, time)
-
-    def control(self, memory: Any, measured: Measurement, reference: Reference) -> Any:
-        """Not used: the controllers need to know the way ahead, see :meth:`cycle`."""
-        raise NotImplementedError
-
-    def open_loop(self, time: float) -> Torques:
-        """Not used: there always is a trajectory."""
-        raise NotImplementedError
