@@ -36,23 +36,15 @@ def test_everything_that_is_copied_exists():
     stages = {rest.split()[-1] for name, rest in instructions() if name == 'FROM'}
     copies = [shlex.split(rest) for name, rest in instructions() if name == 'COPY']
     assert copies
+    ignored = (DOCKER / 'Dockerfile.dockerignore').read_text().splitlines()
+    assert {'.git', '.venv', 'build', 'install', 'log', 'out'} <= {*ignored}
     for words in copies:
         if words[0].startswith('--from='):
             assert words[0].removeprefix('--from=') in stages
         else:
             for source in words[:-1]:
                 assert (ROOT / source).exists(), source
-
-
-def test_what_is_copied_is_not_ignored():
-    ignored = {
-        line
-        for line in (DOCKER / 'Dockerfile.dockerignore').read_text().splitlines()
-        if line and not line.startswith('#')
-    }
-    kept = {path.name for path in ROOT.iterdir()} - ignored
-    assert {'.git', '.venv', 'build', 'install', 'log', 'out'} <= ignored
-    assert {'src', 'launch', 'config', 'rviz', 'scripts', 'docker', 'Makefile', 'test'} <= kept
+                assert source.partition('/')[0] not in ignored
 
 
 def test_packages_of_apt_exist():
@@ -112,10 +104,6 @@ def test_services_share_one_image_that_can_be_built():
         assert context == ROOT
         assert (context / service['build']['dockerfile']).exists()
         assert service['init'] is True
-    for name in ('crane', 'shell'):
-        service = compose['services'][name]
-        assert 'DISPLAY' in service['environment']
-        assert '/tmp/.X11-unix:/tmp/.X11-unix' in service['volumes']
     assert all(
         isinstance(value, str)
         for service in compose['services'].values()

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -33,13 +32,12 @@ def label(path):
 
 
 YAML = tree('.yaml', '.yml', '.rviz')
-LAUNCH = sorted((ROOT / 'launch').glob('*.launch.xml'))
 VIEWS = tree('.rviz')
 MARKDOWN = tree('.md')
 
 
 def test_there_are_files_of_each_kind():
-    assert all((YAML, LAUNCH, VIEWS, MARKDOWN))
+    assert all((YAML, VIEWS, MARKDOWN))
 
 
 @pytest.mark.parametrize('path', YAML, ids=label)
@@ -81,13 +79,6 @@ def test_a_view_works_in_any_namespace_and_leaves_room_for_the_machine(path):
     assert frames
     assert set(frames) == {'<Fixed Frame>'}
     assert set(entries(view, 'TF Prefix')) == {''}
-
-
-def test_windows_of_a_site_have_different_titles():
-    for path in LAUNCH:
-        for node in ElementTree.parse(path).getroot().iter('node'):
-            if node.attrib['exec'] == 'rviz2':
-                assert '-t RViz:{NAMESPACE} ' in node.attrib['args']
 
 
 def anchors(path):

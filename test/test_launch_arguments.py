@@ -111,8 +111,9 @@ def test_without_a_namespace_frames_have_no_prefix(
     assert "frame_prefix: ''" in text
     assert not re.search("frame_prefix: '?[^' ]", text)
     assert 'robot_state_publisher' in text
-    # tf2 refuses frames with a leading slash, and RViz removes only one.
-    assert re.search(r'rviz2 -d \S+ -t \S+ -f \w', text)
+    # tf2 refuses frames with a leading slash, and RViz removes only one. Of several windows each
+    # has a title of its own.
+    assert re.search(r"rviz2 -d \S+ -t 'RViz:{NAMESPACE}' -f \w", text)
 
 
 def test_the_boom_of_the_cameras_may_have_a_slash_before_its_namespace(

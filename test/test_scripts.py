@@ -139,32 +139,6 @@ def test_workers_have_ros_domains_of_their_own():
 
 
 @pytest.mark.slow
-def test_long_files_are_begun_first(tmp_path):
-    """First by a guess from the name, then as measured."""
-    (tmp_path / 'conftest.py').write_text((ROOT / 'conftest.py').read_text())
-    for name, text in {
-        'test_a.py': 'def test_quick():\n    pass\n',
-        'test_b.py': 'import time\n\n\ndef test_long():\n    time.sleep(0.3)\n',
-        'test_c_launch.py': 'def test_launch():\n    pass\n',
-    }.items():
-        (tmp_path / name).write_text(text)
-    order = []
-    clean = {k: v for k, v in os.environ.items() if not k.startswith('PYTEST_')}
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, '-m', 'pytest', '-v', '--rootdir', '.', '.'],
-            cwd=tmp_path,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout
-        order.append(re.findall(r'^test_(\w+)\.py::', done.stdout, re.MULTILINE))
-    assert order[0] == ['c_launch', 'a', 'b']
-    assert order[1][0] == 'b'
-
-
-@pytest.mark.slow
 def test_bench_refuses_an_unknown_section():
     done = script('bench', '--only', 'a,z')
     assert done.returncode == 2
@@ -215,13 +189,6 @@ def test_bench_compares_chains_with_every_program_or_says_what_is_missing(sectio
                 continue
             # Of another mechanics the errors would be of the size of the angles.
             assert float(re.search(r'\de-\d+', row)[0]) < 1e-5, row
-
-
-def test_make_lists_its_targets():
-    done = subprocess.run(['make', 'help'], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0
-    listed = {line.split()[0] for line in done.stdout.splitlines() if line}
-    assert {'setup', 'comparisons', 'demo', 'test', 'test-all', 'lint', 'bench', 'clean'} <= listed
 
 
 # A machine that nobody has heard of: what it has to bring, and that nothing else is edited.
