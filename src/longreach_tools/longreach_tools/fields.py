@@ -97,7 +97,7 @@ def read_field(message: Any, field: str) -> float | None:
     labels: tuple[str, ...] = ()
     for attribute, label in steps:
         if attribute:
-            fields = _fields(value)
+            fields = _fields(type(value))
             if attribute not in fields:
                 raise _no_field(message, field)
             labels = _labels_of(value) or labels
@@ -152,14 +152,8 @@ def _steps(field: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(steps)
 
 
-def _fields(message: object) -> tuple[str, ...]:
-    """Return the names of the fields of a message without header; empty for other objects."""
-    kind: Any = type(message)
-    return _fields_of(kind)
-
-
 @functools.cache
-def _fields_of(kind: Any) -> tuple[str, ...]:
+def _fields(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields of a class without header; empty for other classes."""
     # Classes of rclpy have a method; those of recordings are dataclasses with constants as well.
     if hasattr(kind, 'get_fields_and_field_types'):
@@ -176,7 +170,7 @@ def _number(value: Any) -> float | None:
         return float(value)
     if isinstance(value, bytes) and len(value) == 1:
         return float(value[0])
-    if _fields(value) == _TIME:
+    if _fields(type(value)) == _TIME:
         return float(value.sec) + 1e-9 * float(value.nanosec)
     return None
 
@@ -184,7 +178,7 @@ def _number(value: Any) -> float | None:
 def _labels_of(message: Any) -> tuple[str, ...]:
     """Return the names that a message gives to the entries of its arrays; empty without."""
     for field in _LABELS:
-        if field in _fields(message):
+        if field in _fields(type(message)):
             value = getattr(message, field)
             if isinstance(value, list) and value and isinstance(value[0], str):
                 return _usable(tuple(value))
@@ -201,7 +195,7 @@ def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
 def _entry_labels(values: Any, labels: tuple[str, ...]) -> tuple[str, ...]:
     """Return names of the entries of an array or list, empty without."""
     # Points of a trajectory follow each other, also when they are as many as its joints.
-    if len(labels) == len(values) and 'time_from_start' not in _fields(next(iter(values), None)):
+    if len(labels) == len(values) and not hasattr(next(iter(values), None), 'time_from_start'):
         return labels
     if isinstance(values, list):
         for field in ('name', 'child_frame_id'):
@@ -216,7 +210,7 @@ def _leaves(
 ) -> Iterator[tuple[str, Any, tuple[str, ...] | None]]:
     """Yield field, value and names of entries (or None) of each number of a message."""
     labels = _labels_of(message) or labels
-    for name in _fields(message):
+    for name in _fields(type(message)):
         value, field = getattr(message, name), prefix + name
         number = _number(value)
         if number is not None:
@@ -227,8 +221,8 @@ def _leaves(
             own = _entry_labels(value, labels)
             if _number(value[0]) is not None:
                 yield field, value, own
-            elif _fields(value[0]) and (own or len(value) <= LONGEST):
+            elif _fields(type(value[0])) and (own or len(value) <= LONGEST):
                 for label, entry in zip(own or range(len(value)), value, strict=True):
                     yield from _leaves(entry, f'{field}[{label}].', labels)
-        elif _fields(value):
+        elif _fields(type(value)):
             yield from _leaves(value, f'{field}.', labels)
