@@ -97,7 +97,7 @@ def read_field(message: Any, field: str) -> float | None:
     labels: tuple[str, ...] = ()
     for attribute, label in steps:
         if attribute:
-            fields = _fields(type(value))
+            fields = _fields(value.__class__)
             if attribute not in fields:
                 raise _no_field(message, field)
             labels = _labels_of(value) or labels
@@ -170,7 +170,7 @@ def _number(value: Any) -> float | None:
         return float(value)
     if isinstance(value, bytes) and len(value) == 1:
         return float(value[0])
-    if _fields(type(value)) == _TIME:
+    if _fields(value.__class__) == _TIME:
         return float(value.sec) + 1e-9 * float(value.nanosec)
     return None
 
@@ -178,7 +178,7 @@ def _number(value: Any) -> float | None:
 def _labels_of(message: Any) -> tuple[str, ...]:
     """Return the names that a message gives to the entries of its arrays; empty without."""
     for field in _LABELS:
-        if field in _fields(type(message)):
+        if field in _fields(message.__class__):
             value = getattr(message, field)
             if isinstance(value, list) and value and isinstance(value[0], str):
                 return _usable(tuple(value))
@@ -210,7 +210,7 @@ def _leaves(
 ) -> Iterator[tuple[str, Any, tuple[str, ...] | None]]:
     """Yield field, value and names of entries (or None) of each number of a message."""
     labels = _labels_of(message) or labels
-    for name in _fields(type(message)):
+    for name in _fields(message.__class__):
         value, field = getattr(message, name), prefix + name
         number = _number(value)
         if number is not None:
@@ -221,8 +221,8 @@ def _leaves(
             own = _entry_labels(value, labels)
             if _number(value[0]) is not None:
                 yield field, value, own
-            elif _fields(type(value[0])) and (own or len(value) <= LONGEST):
+            elif _fields(value[0].__class__) and (own or len(value) <= LONGEST):
                 for label, entry in zip(own or range(len(value)), value, strict=True):
                     yield from _leaves(entry, f'{field}[{label}].', labels)
-        elif _fields(type(value)):
+        elif _fields(value.__class__):
             yield from _leaves(value, f'{field}.', labels)
