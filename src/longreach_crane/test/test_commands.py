@@ -5,7 +5,6 @@ import pytest
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
-from longreach_crane.parameters import default_file
 from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome
@@ -34,21 +33,15 @@ def test_bad_arguments(capsys, words, error):
     Outcome(capsys, 'crane', *words).refused(error)
 
 
-def test_design(capsys):
+def test_design_says_which_crane_it_is_for(capsys, tmp_path):
     result = Outcome(capsys, 'crane', 'design', '--format', 'json').json
     assert np.shape(result['M']) == (5, 5)
     assert all(np.shape(result[name]) == (5,) for name in ('b', 'd', 'h'))
     assert np.shape(result['closed_loop_poles']) == (10, 2)
     assert result['changed_from_c13r'] == {}
     assert 0.01 < result['deviation_of_h_from_c13r'] < 0.5
-
-
-def test_design_says_which_crane_it_is_for(capsys, tmp_path):
-    crane = tmp_path / 'crane.yaml'
-    text = default_file().read_text().replace('cable_length: 5.0', 'cable_length: 7.5')
-    crane.write_text(text.replace('sample_time: 0.01', 'sample_time: 0.02'))
-    words = ('design', '--file', crane)
-    found = Outcome(capsys, 'crane', *words, '--format', 'json').json
+    words = ('--set', 'crane.cable_length=7.5', '--set', 'controller.sample_time=0.02')
+    found = Outcome(capsys, 'crane', 'design', *words, '--format', 'json').json
     assert found['changed_from_c13r'] == {
         'cable_length': {'value': 7.5, 'c13r': 5.0},
         'sample_time': {'value': 0.02, 'c13r': 0.01},

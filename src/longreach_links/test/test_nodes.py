@@ -1,4 +1,4 @@
-"""Plant and controllers as nodes: equal to the library, commands by hand, drawings, bad input."""
+"""The plant as a node: commands by hand, drawings."""
 
 import math
 
@@ -9,7 +9,6 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.errors import InputError
 from longreach_links.description import robot_description, thickness
 from longreach_links.plant_node import PlantNode
 from longreach_links.visuals import bent_links, lumped_places
@@ -133,20 +132,6 @@ def test_a_link_is_drawn_bent_to_its_left():
     np.testing.assert_allclose(first[[0, 2]], [(0.0, 0.0, 0.0), (0.0, 0.0, 0.475)], atol=1e-12)
     np.testing.assert_allclose(second[1], (0.2175, 0.0, 0.475), atol=1e-12)
     np.testing.assert_allclose(lumped_places(links, q), [first[1], second[1]], atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ('given', 'error'),
-    [
-        ('publish_rate:=100.0', 'allowed with the sample time 0.005 s of the controller: 200 Hz'),
-        ('arm:={arm}', 'the digital control loop is unstable: spectral radius'),
-    ],
-)
-def test_bad_parameters_are_refused(tmp_path, given, error):
-    arm = tmp_path / 'arm.yaml'
-    arm.write_text('{drives: [{gain: 125, rate_gain: 25}], sample_time: 0.001}')
-    with bench('-p', given.format(arm=arm)) as b, pytest.raises(InputError, match=error):
-        b.add(PlantNode)
 
 
 def test_without_a_scenario_links_rest():

@@ -20,7 +20,11 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import diagnostics, plant_node, qos
 from longreach_node.graph import FinishBarrier, duplicates
 from longreach_node.plant_node import PlantNode
-from longreach_node.simulator_parameters import MachineParameters, SimulatorParameters
+from longreach_node.simulator_parameters import (
+    CycleParameters,
+    MachineParameters,
+    SimulatorParameters,
+)
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import bench, setting
 
@@ -147,6 +151,14 @@ FREE = setting('plant', real_time_factor=0.0)
 def test_refusals(values, error):
     with pytest.raises(InputError, match=error):
         SimulatorParameters(**values)
+
+
+def test_samples_that_are_no_control_cycles_are_refused():
+    error = r'publish_rate = 30\.0 Hz, allowed with .* 0\.01 s .*: 100 Hz, or 0'
+    with pytest.raises(InputError, match=error):
+        CycleParameters(publish_rate=30.0).following(0.01)
+    same = CycleParameters(publish_rate=100.0, step=0.002).following(0.01)
+    assert (same.step, CycleParameters().following(0.01).publish_rate) == (0.002, 100.0)
 
 
 def test_steps_per_sample():
