@@ -32,6 +32,7 @@ from independent_renderer import (
     rim_points,
     truth,
 )
+from scipy.optimize import brentq
 
 # What may disturb a marker; 'all' goes through them in turn, 'empty' has clutter and no marker,
 # 'dappled' shade made of spots of light.
@@ -42,6 +43,11 @@ KINDS = (
 )  # fmt: skip
 # The order of the random numbers' seeds.
 _SEEDS = (*KINDS[:12], 'empty', *KINDS[12:14], 'dappled', *KINDS[14:])
+# What differs from other scenes in all of a kind.
+PLAIN = {
+    'noise': {'noise': 8.0}, 'empty': {'present': False, 'clutter': 20},
+    'smoothed': {'smoothing': 0.7}, 'median': {'median': True}, 'jpeg_85': {'jpeg': 85},
+}  # fmt: skip
 # Above it an error is wrong [px].
 WRONG = 0.5
 # Cells along a pixel: within 0.1 grey levels RMS of any more, far below the noise; derivatives for
@@ -110,68 +116,55 @@ def _case(kind, rng):
     turn, bend = rng.uniform(0.0, 2.0 * math.pi), rng.uniform(-0.1, 0.1) * strength
     scene = scene.changed(shading=Shading(strength, turn, bend, tuple(center), length))
     grey = rng.uniform(20.0, 210.0)
-    reach = 8.0
-    if kind == 'noise':
-        scene = scene.changed(noise=8.0)
-    elif kind.startswith('motion'):
-        scene = scene.changed(motion=float(kind[-1]), motion_direction=direction)
+    reach, more = 8.0, dict(PLAIN.get(kind, {}))
+    if kind.startswith('motion'):
+        more = {'motion': float(kind[-1]), 'motion_direction': direction}
     elif kind == 'bar':
         width = max(2.0, rng.uniform(0.1, 0.3) * length / 2.0)
         at = center + rng.uniform(0.2, 0.9) * extent * along
-        scene = scene.changed(bars=(Bar(tuple(at), direction, width, grey),))
+        more['bars'] = (Bar(tuple(at), direction, width, grey),)
     elif kind == 'hidden':
         # A half-plane.
         at = center + (np.quantile(reaches, 1.0 - 0.35) + 500.0) * along
-        scene = scene.changed(bars=(Bar(tuple(at), direction, 1000.0, grey),))
+        more['bars'] = (Bar(tuple(at), direction, 1000.0, grey),)
     elif kind in ('glare_third', 'glare_more'):
         share = rng.uniform(0.25, 1.0 / 3.0) if kind == 'glare_third' else rng.uniform(0.5, 0.8)
-        scene = scene.changed(glare=(_glare(scene, direction, share, rng),))
+        more['glare'] = (_glare(scene, direction, share, rng),)
     elif kind in ('highlight', 'light_spot'):
         # Round and soft, on the rim: the one is beyond the sensor's range, the other is not.
         at = center + extent * along
         width = rng.uniform(0.55, 0.75) * ellipse.axes[0]
         amplitude = rng.uniform(150.0, 400.0) if kind == 'highlight' else rng.uniform(20.0, 60.0)
-        scene = scene.changed(glare=(Glare(tuple(at), width, amplitude, 2.0),))
+        more['glare'] = (Glare(tuple(at), width, amplitude, 2.0),)
     elif kind in ('shadow', 'shadow_rim'):
         # Through the marker, or within 3 px of the rim; as of a boom some metres away.
         away = rng.uniform(-0.8, 0.8) * extent
         if kind == 'shadow_rim':
             away = extent + rng.uniform(-3.0, 3.0)
-        at = center + away * along
         light, penumbra = rng.uniform(0.25, 0.7), rng.uniform(0.0, 3.0)
-        scene = scene.changed(shadows=(Shadow(tuple(at), direction, light, penumbra),))
+        more['shadows'] = (Shadow(tuple(center + away * along), direction, light, penumbra),)
     elif kind == 'dappled':
         # All in the shade of leaves, but for some spots.
         spots = []
         for _ in range(rng.integers(2, 6)):
             place = center + rng.normal(0.0, 0.8, 2) * ellipse.axes[0]
             spots.append((*place.tolist(), rng.uniform(3.0, 12.0)))
-        far = tuple(center - 1e4 * along)
-        light = rng.uniform(0.25, 0.7)
-        shade = Shadow(far, direction, light, rng.uniform(1.0, 4.0), tuple(spots))
-        scene = scene.changed(shadows=(shade,))
+        light, far = rng.uniform(0.25, 0.7), tuple(center - 1e4 * along)
+        more['shadows'] = (Shadow(far, direction, light, rng.uniform(1.0, 4.0), tuple(spots)),)
     elif kind == 'neighbours':
         place = 2.6 * along
         there = np.array(scene.center) + scene.radius * (place @ plane_axes(scene)[:2])
         distance = float(np.linalg.norm(project(scene.camera, there) - center))
         reach = min(reach, 0.35 * distance)
-        scene = scene.changed(
-            neighbours=(tuple(place),),
-            inner=scene.inner or rng.uniform(0.4, 0.7),
-            card=Card(4.5, 'square') if rng.random() < 0.5 else None,
-        )
-    elif kind == 'empty':
-        scene = scene.changed(present=False, clutter=20)
-    elif kind == 'smoothed':
+        more = {'neighbours': (tuple(place),), 'inner': scene.inner or rng.uniform(0.4, 0.7)}
+        more['card'] = Card(4.5, 'square') if rng.random() < 0.5 else None
+    elif kind in ('smoothed', 'median'):
         # As much noise before as leaves 1 to 3 grey levels.
-        scene = scene.changed(smoothing=0.7, noise=rng.uniform(2.5, 7.5))
-    elif kind == 'median':
-        scene = scene.changed(median=True, noise=rng.uniform(2.5, 7.5))
+        more['noise'] = rng.uniform(2.5, 7.5)
     elif kind == 'bowed':
         sag = rng.uniform(0.02, 0.08) * rng.choice([-1.0, 1.0])
-        scene = scene.changed(bow=sag, bow_direction=direction)
-    elif kind == 'jpeg_85':
-        scene = scene.changed(jpeg=85)
+        more = {'bow': sag, 'bow_direction': direction}
+    scene = scene.changed(**more)
     normal = None
     if kind.startswith('normal'):
         # Wrong by so many degrees.
@@ -205,12 +198,10 @@ def _base_scene(rng, bright):
     aside = math.cos(azimuth) * across + math.sin(azimuth) * up
     normal = -math.cos(tilt) * sight + math.sin(tilt) * aside
     dark, light = rng.uniform(20.0, 60.0), rng.uniform(*bright)
-    if rng.random() < 0.5:
-        background, marker = light, dark
-        inside = light * rng.uniform(0.9, 1.0) if rng.random() < 0.8 else 0.5 * (dark + light)
-    else:
-        background, marker = dark, light
-        inside = dark * rng.uniform(0.8, 1.2) if rng.random() < 0.8 else 0.5 * (dark + light)
+    background, marker = (light, dark) if rng.random() < 0.5 else (dark, light)
+    inside = 0.5 * (dark + light)
+    if rng.random() < 0.8:
+        inside = background * (rng.uniform(0.9, 1.0) if marker == dark else rng.uniform(0.8, 1.2))
     card = None
     if rng.random() < 0.7:
         # At least 4 px from the rim, so that blurred edges stay apart.
@@ -249,26 +240,23 @@ def _glare(scene, direction, share, rng):
     covering = 255.0 - 0.5 * (scene.background + scene.marker)
     glare = Glare((0.0, 0.0), width, 350.0, power, length, turn)
     covered = math.log(glare.amplitude / covering) ** (1.0 / power)
-    along = np.array([math.cos(direction), math.sin(direction)])
-    near, far = 0.0, 2.0 * float(ellipse.axes[0]) + covered * length
-    for _ in range(30):
-        away = 0.5 * (near + far)
-        moved = glare._replace(at=tuple(center + away * along))
-        hidden = np.mean(moved.distance(*pixels.T) < covered)
-        near, far = (away, far) if hidden > share else (near, away)
-    return glare._replace(at=tuple(center + near * along))
+
+    def moved(away):
+        at = center + away * np.array([math.cos(direction), math.sin(direction)])
+        return glare._replace(at=tuple(at))
+
+    def excess(away):
+        return np.mean(moved(away).distance(*pixels.T) < covered) - share
+
+    return moved(brentq(excess, 0.0, 2.0 * float(ellipse.axes[0]) + covered * length))
 
 
 @functools.lru_cache(maxsize=100)
 def bound(scene):
-    """
-    Return the Cramer-Rao bound of the marker's centre.
-
-    Unknown are centre, size, ratio of the rings, blur, the grey levels and the linear shading, and
-    the tilt where the normal is not known. Occluders, glare and motion are known, neighbours and
-    the card's edge not there: the bound is below what a detector of these scenes can reach. Noise
-    is that of the scene and of rounding (1/12); what is saturated tells nothing.
-    """
+    """Return the Cramer-Rao bound of the marker's centre."""
+    # Unknown are centre, size, ratio of the rings, blur, the grey levels and the linear shading,
+    # and the tilt where the normal is not known. Occluders, glare and motion are known, neighbours
+    # and the card's edge not there: the bound is below what a detector of these scenes can reach.
     information, moves = fisher_information(scene)
     known = np.linalg.inv(information[:-2, :-2])[:2, :2]
     # Seen straight on, tilt is not observable to first order: it is within a radian.
@@ -277,12 +265,9 @@ def bound(scene):
 
 
 def fisher_information(scene):
-    """
-    Return what an image tells about a marker, and derivatives of the ellipse's centre (2, k) [px].
-
-    The first of the k unknowns are u and v of the projected centre [px], the last the two angles
-    of tilt about it [rad].
-    """
+    """Return what an image tells of a marker, and derivatives of the ellipse's centre (2, k)."""
+    # The first of the k unknowns are u and v of the projected centre [px], the last the two angles
+    # of tilt about it [rad]. What is saturated tells nothing.
     center, ellipse, _ = truth(scene)
     half = math.ceil(ellipse.axes[0] + 4.0 * scene.blur + scene.motion / 2.0 + 1.0)
     u0, v0 = (np.rint(center).astype(int) - half).tolist()
@@ -338,12 +323,8 @@ def rms(covariance):
 
 
 def evaluate(detector, cases, bounds=0, ellipse_center=False):
-    """
-    Return what a detector reaches.
-
-    ``bounds``: for how many of the first cases the Cramer-Rao bound is calculated (a second each);
-    ``ellipse_center``: compare with the ellipse's centre instead of that of the circle.
-    """
+    """Return what a detector reaches: at the ellipse's centre, or at that of the circle."""
+    # bounds: for how many of the first cases the Cramer-Rao bound is calculated (a second each).
     errors, squares, limits, wrong = [], [], [], []
     for k, case in enumerate(cases):
         window = render(case.scene, OVERSAMPLING)
@@ -353,15 +334,13 @@ def evaluate(detector, cases, bounds=0, ellipse_center=False):
         )
         if status != 'TRACKED':
             continue
-        error = center - (window.ellipse.center if ellipse_center else window.center)
-        errors.append(error)
-        squares.append(error @ np.linalg.solve(covariance, error) / 2.0)
+        errors.append(center - (window.ellipse.center if ellipse_center else window.center))
+        squares.append(errors[-1] @ np.linalg.solve(covariance, errors[-1]) / 2.0)
         # NaN is wrong too.
-        if not math.hypot(*error) <= WRONG:
+        if not math.hypot(*errors[-1]) <= WRONG:
             wrong.append(k)
         if k < bounds:
-            one = bound(case.scene)
-            limits.append(one.ellipse_center if ellipse_center else one.known)
+            limits.append(bound(case.scene)[int(ellipse_center)])
     count, bounded = max(len(errors), 1), np.linalg.norm(errors[: len(limits)])
     return Report(
         rms=float(np.linalg.norm(errors)) / math.sqrt(2.0 * count),

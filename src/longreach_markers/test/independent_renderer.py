@@ -1,11 +1,10 @@
 """
 Images of circular markers, to judge the detector with: no code of longreach_markers is used here.
 
-A planar target stands in front of a pinhole camera with plumb_bob distortion. A pixel is divided
-into S x S cells where an edge crosses it. The ray through the middle of a cell meets the target
-exactly; of an edge that crosses the cell, the covered share is that of a half-plane at the edge's
-distance. The cells are weighted with the integral of point spread function (Gaussian) and pixel
-(box). With S = 8 and a contrast of 150, pixels are within 0.15 grey levels of the limit.
+A planar target stands in front of a pinhole camera with plumb_bob distortion. Pixels are divided
+into S x S cells, of which a straight edge covers a share. Cells are blurred by the point spread
+function (Gaussian) and averaged (pixel). With S = 8 and a contrast of 150, pixels are within 0.15
+grey levels of the limit.
 
 Order: surroundings with clutter, card, neighbours, marker; times illumination and shadows;
 occluders in front; plus glare; optics and pixels; noise; clipping and rounding.
@@ -20,13 +19,10 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from scipy.special import ndtr
+from scipy.interpolate import RectBivariateSpline
+from scipy.ndimage import map_coordinates
 
 OVERSAMPLING = 8
-# The point spread function ends there [standard deviations].
-REACH = 5.0
-# Step of differences [px].
-STEP = 1e-3
 
 
 class PinholeCamera(NamedTuple):
@@ -59,10 +55,10 @@ class Shading(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A straight occluder without end."""
+    """A straight occluder without end: a point of its axis, the direction of its normal."""
 
-    at: tuple[float, float]  # a point of its axis
-    direction: float  # of its normal
+    at: tuple[float, float]
+    direction: float
     width: float  # [px]
     grey: float
 
@@ -180,46 +176,34 @@ def render(scene, oversampling=OVERSAMPLING):
 
 def render_exact(scene, oversampling=OVERSAMPLING):
     """Return the image of a scene's window without noise, clipping and rounding [row, column]."""
-    S = oversampling
-    u0, v0, width, height = window_of(scene)
-    weights, pad = pixel_weights(scene.blur, S)
-    rows, columns = height + 2 * pad, width + 2 * pad
-    v, u = np.mgrid[v0 - pad : v0 + height + pad, u0 - pad : u0 + width + pad].astype(float)
-    fine_u, fine_v = (
-        first - pad - 0.5 + (np.arange(count * S) + 0.5) / S
-        for first, count in ((u0, columns), (v0, rows))
+    S, (u0, v0, width, height) = oversampling, window_of(scene)
+    pad = math.ceil(5.0 * scene.blur + 0.5 * scene.motion)
+    cells_u, cells_v = (
+        first - pad - 0.5 + (np.arange((count + 2 * pad) * S) + 0.5) / S
+        for first, count in ((u0, width), (v0, height))
     )
-    bounded = scene.card is not None or not scene.present
-    around = np.full((rows * S, columns * S), scene.surroundings if bounded else scene.background)
-    if bounded and scene.clutter:
-        _draw_clutter(scene, around, S)
-    cells = np.zeros(around.shape)
-    # Gauss-Legendre instants of the exposure: images are smooth when they are blurred.
-    nodes, shares = np.zeros(1), np.full(1, 2.0)
+    cells = np.full((cells_v.size, cells_u.size), scene.background)
+    if scene.card is not None or not scene.present:
+        cells[:] = scene.surroundings
+        _draw_clutter(scene, cells, S)
+    # Places on the paper are smooth: from those of pixels.
+    u, v = (np.arange(first - 1.0, last + 2.0) for first, *_, last in (cells_u, cells_v))
+    places = _on_paper(scene, *(one.ravel() for one in np.meshgrid(u, v)))
+    if scene.present:
+        _paint(
+            scene, cells,
+            *(RectBivariateSpline(v, u, x.reshape(v.size, -1))(cells_v, cells_u) for x in places),
+        )  # fmt: skip
     if scene.motion > 0.0:
-        nodes, shares = np.polynomial.legendre.leggauss(3 + math.ceil(scene.motion))
-    for node, share in zip(nodes, shares, strict=True):
-        away = 0.5 * node * scene.motion
-        shift_u = away * math.cos(scene.motion_direction)
-        shift_v = away * math.sin(scene.motion_direction)
-        # Of pixels in which there is an edge, each cell is painted on its own.
-        behind, grey, is_mixed = _painted(scene, u.ravel() - shift_u, v.ravel() - shift_v, 1.2)
-        behind, grey = (x.reshape(u.shape).repeat(S, 0).repeat(S, 1) for x in (behind, grey))
-        row, column = np.divmod(np.flatnonzero(is_mixed), columns)
-        part = np.arange(S)
-        j = np.repeat((row[:, None] * S + part).ravel(), S)
-        i = np.tile(column[:, None] * S + part, S).ravel()
-        behind[j, i], grey[j, i], _ = _painted(
-            scene, fine_u[i] - shift_u, fine_v[j] - shift_v, 1.0 / S
-        )
-        cells += 0.5 * share * (behind * around + grey)
-    cells = _illuminated(scene, cells, fine_u, fine_v[:, None], 1.0 / S)
-
-    def gathered(x):
-        parts = weights.reshape(-1, S) @ x.reshape(-1, S, x.shape[1])
-        return sum(parts[k : len(parts) - 2 * pad + k, k] for k in range(2 * pad + 1))
-
-    return gathered(gathered(cells).T).T
+        along = math.cos(scene.motion_direction), math.sin(scene.motion_direction)
+        turns = [S * x * np.fft.fftfreq(n) for x, n in zip(along, cells.T.shape, strict=True)]
+        box = np.sinc(scene.motion * np.add.outer(turns[1], turns[0]))
+        cells = np.fft.ifft2(np.fft.fft2(cells) * box).real
+    cells = _illuminated(scene, cells, cells_u, cells_v[:, None])
+    if scene.blur > 0.0:
+        cells = cv2.GaussianBlur(cells, (0, 0), scene.blur * S)
+    pixels = cells.reshape(height + 2 * pad, S, -1, S).mean(axis=(1, 3))
+    return pixels[pad : pad + height, pad : pad + width]
 
 
 def window_of(scene):
@@ -245,8 +229,6 @@ def project(camera, points):
 
 def back_project(camera, pixel):
     """Return the rays (3, n) with z = 1 through pixels (2, n)."""
-    if pixel.size == 0:  # A plain background has no edges; OpenCV gives None.
-        return np.zeros((3, 0))
     steps = cv2.TERM_CRITERIA_COUNT, 15, 0.0
     rays = cv2.undistortPointsIter(pixel.T.copy(), *_lens(camera), None, None, steps)
     return np.stack([*rays.reshape(-1, 2).T, np.ones(rays.shape[0])]).reshape(3, *pixel.shape[1:])
@@ -276,23 +258,6 @@ def truth(scene):
     return project(scene.camera, np.array(scene.center)), ellipse, rim
 
 
-def pixel_weights(blur, oversampling):
-    """
-    Return the weights of cells along one axis, and how many pixels they reach beyond their own.
-
-    Each is the integral over the cell of the Gaussian convolved with the pixel's box.
-    """
-    pad = math.ceil(REACH * blur)
-    edges = np.arange((2 * pad + 1) * oversampling + 1) / oversampling - pad - 0.5
-
-    def ramp(x):
-        s = x / max(blur, 1e-12)
-        return x * ndtr(s) + blur / math.sqrt(2.0 * math.pi) * np.exp(-0.5 * s * s)
-
-    weights = np.diff(ramp(edges + 0.5) - ramp(edges - 0.5))
-    return weights / weights.sum(), pad
-
-
 def plane_axes(scene):
     """Return the plane's axes and its normal as rows; without roll the first is nearly +x."""
     normal = np.array(scene.normal) / np.linalg.norm(scene.normal)
@@ -313,7 +278,7 @@ def _bow(scene):
 
 
 def _on_paper(scene, u, v):
-    """Return where on the paper the rays of pixels end: a, b along its axes [m], (2, n)."""
+    """Return where on the paper the rays of pixels end: a, b along its axes [radii], (2, n)."""
     camera, center = scene.camera, np.array(scene.center)
     below = v - project(camera, center)[1]
     rays = back_project(camera, np.stack([u - scene.shear[0] * below, v - scene.shear[1] * below]))
@@ -336,68 +301,44 @@ def _on_paper(scene, u, v):
         more = np.arcsin(curvature * end) / curvature - X
         more += np.sqrt(1.0 + steep * steep) * (X - end)
     a, b = rays[0] * t - at_a + c * more, rays[1] * t - at_b + s * more
-    return np.stack([a, b / (1.0 + scene.aspect)])
+    return np.stack([a, b / (1.0 + scene.aspect)]) / scene.radius
 
 
-def _half_plane(distance, nu, nv, side):
-    """Return the share of squares that a half-plane covers; the distance is positive inside."""
-    a, b = side * np.maximum(np.abs(nu), np.abs(nv)), side * np.minimum(np.abs(nu), np.abs(nv))
-    s = np.abs(distance)
+def within(level):
+    """Return the shares of cells in which a level is positive: half-planes at its distance."""
+    slopes = np.abs(np.gradient(level))
+    steep = np.maximum(np.hypot(*slopes), 1e-12)
+    b, a = np.sort(slopes, axis=0) / steep
+    s = np.abs(level) / steep
     corner = np.maximum(0.5 * (a + b) - s, 0.0) ** 2 / np.maximum(2.0 * a * b, 1e-12)
-    outside = np.where(s <= 0.5 * (a - b), 0.5 - s / a, corner)
-    return np.where(distance < 0.0, outside, 1.0 - outside)
+    outside = np.where(s <= 0.5 * (a - b), 0.5 - s / np.maximum(a, 1e-12), corner)
+    return np.where(level < 0.0, outside, 1.0 - outside)
 
 
-def _painted(scene, u, v, side):
-    """Return share behind what squares show of the plane, its grey, and if there are edges."""
-    ends = [_on_paper(scene, u + du, v + dv) for du, dv in ((0, 0), (STEP, 0), (0, STEP))]
-    a, b = np.stack(ends, axis=1)
-    behind, grey, is_mixed = np.ones(u.size), np.zeros(u.size), np.zeros(u.size, bool)
-
-    def within(level):
-        """Return the shares of squares where a level (3, n) is positive."""
-        slope = (level[1:] - level[0]) / STEP
-        steep = np.maximum(np.hypot(*slope), 1e-12)
-        return _half_plane(level[0] / steep, *(slope / steep), side)
-
-    def lay(share, own):
-        behind[:] *= 1.0 - share
-        grey[:] += share * (own - grey)
-        is_mixed[:] |= (share > 0.0) & ((share < 1.0) | (np.ndim(own) > 0))
+def _paint(scene, grey, a, b):
+    """Paint what is in front of the surroundings on cells at places on the paper."""
 
     def square(half):
         return within(half - np.abs(a)) * within(half - np.abs(b))
 
-    size = scene.radius
-    if scene.present and scene.card is not None:
-        half = scene.card.size * size
-        is_square = scene.card.shape == 'square'
-        lay(square(half) if is_square else within(half - np.hypot(a, b)), scene.background)
-    for x, y in ((0.0, 0.0), *scene.neighbours) if scene.present else ():
-        away = np.hypot(a - x * size, b - y * size)
-        if scene.texture is not None:
-            lay(square(size), _texture(scene.texture, a / size, b / size, side))
-            break
-        lay(within(size - away), scene.marker)
+    if scene.card is not None:
+        size, is_square = scene.card.size, scene.card.shape == 'square'
+        share = square(size) if is_square else within(size - np.hypot(a, b))
+        grey += share * (scene.background - grey)
+    if scene.texture is not None:
+        places = []
+        for x in (b, a):
+            place = 0.5 * (x + 1.0) * len(scene.texture) - 0.5
+            share = (place - np.floor(place) - 0.5) / np.hypot(*np.gradient(place))
+            places.append(np.floor(place) + np.clip(0.5 + share, 0.0, 1.0))
+        own = map_coordinates(scene.texture.astype(float), places, order=1, mode='nearest')
+        grey += square(1.0) * (own - grey)
+        return
+    for x, y in ((0.0, 0.0), *scene.neighbours):
+        away = np.hypot(a - x, b - y)
+        grey += within(1.0 - away) * (scene.marker - grey)
         if scene.inner > 0.0:
-            lay(within(scene.inner * size - away), scene.inside)
-    return behind, grey, is_mixed
-
-
-def _texture(grey, a, b, side):
-    """Return the grey levels of a texture over [-1, 1], its steps as wide as a square."""
-    count, places = len(grey), []
-    for x in (b, a):
-        place = 0.5 * (x + 1.0) * count - 0.5
-        spread = side * np.abs(place[1:] - place[0]).sum(axis=0) / STEP
-        low = np.floor(place[0])
-        share = np.clip(0.5 + (place[0] - low - 0.5) / spread, 0.0, 1.0)
-        places.append((*(np.clip([low, low + 1], 0, count - 1).astype(int)), share))
-    (top, bottom, down), (left, right, across) = places
-    upper, lower = (
-        (1.0 - across) * grey[j, left] + across * grey[j, right] for j in (top, bottom)
-    )
-    return (1.0 - down) * upper + down * lower
+            grey += within(scene.inner - away) * (scene.inside - grey)
 
 
 def along_and_across(one, u, v):
@@ -407,7 +348,7 @@ def along_and_across(one, u, v):
     return c * du + s * dv, c * dv - s * du
 
 
-def _illuminated(scene, cells, u, v, side):
+def _illuminated(scene, cells, u, v):
     t = along_and_across(scene.shading, u, v)[0] / scene.shading.length
     light = 1.0 + t * (scene.shading.strength + t * scene.shading.bend)
     cells = cells * np.clip(light, 0.2, 2.0)
@@ -420,10 +361,7 @@ def _illuminated(scene, cells, u, v, side):
         cells *= shadow.light + (1.0 - shadow.light) * lit
     for bar in scene.bars:
         distance, _ = along_and_across(bar, u, v)
-        normal = math.cos(bar.direction), math.sin(bar.direction)
-        share = _half_plane(distance + 0.5 * bar.width, *normal, side)
-        share -= _half_plane(distance - 0.5 * bar.width, *normal, side)
-        cells += share * (bar.grey - cells)
+        cells += within(0.5 * bar.width - np.abs(distance)) * (bar.grey - cells)
     for one in scene.glare:
         cells += one.amplitude * np.exp(-(one.distance(u, v) ** one.power))
     return cells
@@ -431,17 +369,14 @@ def _illuminated(scene, cells, u, v, side):
 
 def _draw_clutter(scene, around, oversampling):
     """Draw polygons, lines, strokes and a texture on the surroundings."""
+    if not scene.clutter:
+        return
     rng = np.random.default_rng([scene.seed, 2])
     height, width = around.shape
     reach = 0.5 * min(height, width)
 
-    def fill(corners, grey):
-        cv2.fillConvexPoly(around, np.rint(16.0 * corners).astype(np.int32), grey, shift=4)
-
     def stroke(middle, angle, length, thick):
-        along = np.array([math.cos(angle), math.sin(angle)]) * length / 2.0
-        across = np.array([-math.sin(angle), math.cos(angle)]) * thick * oversampling / 2.0
-        return middle + np.array([along + across, across - along, -along - across, along - across])
+        return cv2.boxPoints((middle, (length, thick * oversampling), math.degrees(angle)))
 
     for _ in range(scene.clutter):
         grey = scene.surroundings + 80.0 * rng.uniform(-1.0, 1.0)
@@ -452,22 +387,23 @@ def _draw_clutter(scene, around, oversampling):
         if kind == 0:
             sides = rng.integers(3, 7)
             angles = (np.arange(sides) + rng.uniform(-0.3, 0.3, sides)) * (2.0 * math.pi / sides)
-            angles += turn
             radii = reach * rng.uniform(0.1, 0.5) * rng.uniform(0.8, 1.1, sides)
-            corners = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-            fill(middle + radii[:, None] * corners, grey)
+            corners = np.stack([np.cos(angles + turn), np.sin(angles + turn)], axis=1)
+            drawn = [middle + radii[:, None] * corners]
         elif kind == 1:
-            fill(stroke(middle, turn, 4.0 * reach, rng.uniform(1.0, 5.0)), grey)
+            drawn = [stroke(middle, turn, 4.0 * reach, rng.uniform(1.0, 5.0))]
         else:
             # Strokes like those of a letter.
             length, thick = reach * rng.uniform(0.1, 0.35), rng.uniform(1.0, 3.0)
-            for _ in range(3):
-                place = middle + length * rng.uniform(-0.6, 0.6, 2)
-                angle = turn + math.pi / 2.0 * rng.integers(2)
-                fill(stroke(place, angle, length, thick), grey)
+            places = [(rng.uniform(-0.6, 0.6, 2), rng.integers(2)) for _ in range(3)]
+            drawn = [
+                stroke(middle + length * at, turn + 0.5 * math.pi * upright, length, thick)
+                for at, upright in places
+            ]
+        for corners in drawn:
+            cv2.fillConvexPoly(around, np.rint(16.0 * corners).astype(np.int32), grey, shift=4)
     v, u = np.ogrid[:height, :width]
     for _ in range(2):
         angle, period = rng.uniform(0.0, math.pi), oversampling * rng.uniform(3.0, 15.0)
-        down, across = 2.0 * math.pi / period * np.array([math.sin(angle), math.cos(angle)])
-        down = down * v + rng.uniform(0.0, 6.0)
-        around += 4.0 * (np.cos(down) * np.cos(across * u) - np.sin(down) * np.sin(across * u))
+        turns = 2.0 * math.pi / period * (math.sin(angle) * v + math.cos(angle) * u)
+        around += 4.0 * np.cos(turns + rng.uniform(0.0, 6.0))
