@@ -31,7 +31,7 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState, StateParts, hydraulic_forces, truck_of
 from longreach_boom.statics import equilibrium
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count, check_within
 from longreach_dynamics.hydraulics import STABILITY, counterbalance_rates, port_rates, spool_rates
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
@@ -95,8 +95,7 @@ class Boom:
 
     def __post_init__(self) -> None:
         """Check the scenario."""
-        if not _SHORTEST <= self.step <= _LONGEST:
-            raise InputError(f'step = {self.step} s, allowed: [{_SHORTEST:g}, {_LONGEST:g}] s')
+        check_within('step', self.step, f'[{_SHORTEST:g}, {_LONGEST:g}] s')
         self.scenario.check_with(self.parameters, self.step)
 
     @functools.cached_property
@@ -245,8 +244,7 @@ class Boom:
         if command is BY_SCENARIO:
             time = step_time(step, self.step)
             command = BoomCommand(spools_at(self.scenario.valve_commands, time, N))
-        if len(command.spools) != N:
-            raise InputError(f'command has {len(command.spools)} spools, allowed: {N}')
+        check_count('command', command.spools, N)
         if not all(abs(spool) <= 1.0 for spool in command.spools):
             raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
         return command

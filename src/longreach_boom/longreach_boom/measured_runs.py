@@ -22,7 +22,7 @@ from longreach_boom.sensors import SensorParameters, load_sensors
 from longreach_boom.simulation import BoomRun, simulate
 from longreach_boom.state import StateParts, rate_limits, truck_of
 from longreach_boom.statics import Equilibrium, equilibrium
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_among
 from longreach_identification.machine import Recording, Signal
 from longreach_machine.machine import check_rows
 from longreach_machine.sensors import SensorGroup
@@ -157,8 +157,7 @@ def payload_of(boom: BoomParameters, recording: Recording) -> HangingLoad | None
     """Return the load that conditions tell (docs/identification.md); InputError for others."""
     known, given = ('payload', 'payload_beam', 'payload_position'), recording.conditions
     for name in given:
-        if name not in known:
-            raise InputError(f'{recording.name}: condition {name!r}, allowed: {", ".join(known)}')
+        check_among(f'{recording.name}: condition', name, known)
     number = given.get('payload_beam', float(boom.size))
     if number not in range(1, boom.size + 1):
         raise InputError(f'{recording.name}: payload_beam = {number:g}, allowed: 1 to {boom.size}')

@@ -49,7 +49,7 @@ from numba import njit
 
 from longreach_boom.parameters import BoomParameters, Section
 from longreach_dynamics.beams import RitzBasis, ritz_basis
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_within
 from longreach_dynamics.hydraulics import Actuators, actuators_of
 from longreach_dynamics.hydraulics.actuators import CUSHION_AREA, CUSHION_LENGTH, Column
 from longreach_dynamics.kernels import read_only
@@ -199,10 +199,8 @@ def constants_of(
 @functools.lru_cache(maxsize=64)
 def _constants_of(boom: BoomParameters, loads: tuple[Load, ...], friction: bool) -> Constants:
     for load in loads:
-        if not 0 <= load.beam < boom.size:
-            raise InputError(f'load on beam {load.beam}, allowed: 0 to {boom.size - 1}')
-        if not 0.0 < load.mass < np.inf:
-            raise InputError(f'load of {load.mass} kg, allowed: above 0 kg')
+        check_within('beam of a load', load.beam, f'[0, {boom.size})')
+        check_within('load', load.mass, '(0, inf) kg')
         boom.beam_at(boom.beams[load.beam].name, load.position, 'load')
     N, F = boom.size, boom.ritz.functions
     bases = boom_bases(boom)

@@ -21,7 +21,7 @@ from longreach_boom.model import Constants, Load, boom_bases, constants_of
 from longreach_boom.motion import inertia
 from longreach_boom.parameters import BoomParameters, TruckParameters
 from longreach_boom.statics import equilibrium, tangent_stiffness
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import LongreachError, check_among, check_within
 from longreach_dynamics.finite_elements import ChainBase, ChainBeam, chain_modes
 from longreach_dynamics.hydraulics import oil_stiffness
 from longreach_dynamics.linkages import pistons_and_arms
@@ -68,12 +68,9 @@ def natural_modes(
     equilibrium in this pose is not stable.
     """
     for name, value, allowed in (('pistons', pistons, PISTONS), ('about', about, ABOUT)):
-        if value not in allowed:
-            raise InputError(f'{name} = {value!r}, allowed: {" | ".join(allowed)}')
-    if count < 1:
-        raise InputError(f'count = {count}, allowed: at least 1')
-    if not 1 <= elements <= _MOST_ELEMENTS:
-        raise InputError(f'elements = {elements}, allowed: 1 to {_MOST_ELEMENTS}')
+        check_among(name, value, allowed)
+    check_within('count', count, '[1, inf)')
+    check_within('elements', elements, f'[1, {_MOST_ELEMENTS}]')
     N = boom.size
     if about == 'straight':
         boom.check_pose(angles)

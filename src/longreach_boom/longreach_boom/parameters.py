@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.beams import BASIS_SETS, Beam
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_among, check_count, check_within, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
@@ -272,11 +272,7 @@ class BoomParameters(JointedMachine, Parameters):
         """Raise InputError when numbers of beams, names or poses are inconsistent."""
         if not self.beams:
             raise InputError('beams is empty, allowed: at least one')
-        if len(self.cylinders) != len(self.beams):
-            raise InputError(
-                f'cylinders has {len(self.cylinders)} entries, allowed: {len(self.beams)}, one for'
-                ' each beam'
-            )
+        check_count('cylinders', self.cylinders, len(self.beams), 'one for each beam')
         for what in ('beams', 'cylinders', 'poses', 'markers'):
             names = [item.name for item in getattr(self, what)]
             for name in names:
@@ -301,8 +297,7 @@ class BoomParameters(JointedMachine, Parameters):
     def beam_index(self, name: str) -> int:
         """Return the index of a beam; raises InputError for an unknown one."""
         names = [beam.name for beam in self.beams]
-        if name not in names:
-            raise InputError(f'beam = {name!r}, allowed: {" | ".join(names)}')
+        check_among('beam', name, names)
         return names.index(name)
 
     def beam_at(self, beam: str, position: float, what: str) -> int:
@@ -310,8 +305,7 @@ class BoomParameters(JointedMachine, Parameters):
         with named(f'{what}: '):
             index = self.beam_index(beam)
         length = self.beams[index].length
-        if not 0.0 <= position <= length:
-            raise InputError(f'{what}: position = {position} m, allowed: [0, {length:g}] m')
+        check_within(f'{what}: position', position, f'[0, {length}] m')
         return index
 
     def joint_limits(self) -> np.ndarray:
@@ -325,8 +319,7 @@ class BoomParameters(JointedMachine, Parameters):
 
     def check_pose(self, angles: np.ndarray) -> None:
         """Raise InputError for joint angles (N,) [rad] that are not finite or beyond a stroke."""
-        if len(angles) != self.size:
-            raise InputError(f'pose has {len(angles)} angles, allowed: {self.size}')
+        check_count('pose', angles, self.size)
         for i, (low, high) in enumerate(self._joint_limits.tolist()):
             # Rounding may move a pose at an end of the stroke slightly beyond it.
             if not low - 1e-9 <= angles[i] <= high + 1e-9:

@@ -22,7 +22,7 @@ from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, StateParts, piston_positions, truck_of
 from longreach_boom.strain import strains
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_machine.sensors import SensorGroup, SensorKind, TemperatureProfile
@@ -153,8 +153,7 @@ class Sensors:
         sample_rate: float,
         friction: bool = True,
     ) -> None:
-        if not 0.0 < sample_rate < math.inf:
-            raise InputError(f'sample_rate = {sample_rate} Hz, allowed: (0, inf) Hz')
+        check_within('sample_rate', sample_rate, '(0, inf) Hz')
         for name in ('delay', 'jitter'):
             value = getattr(parameters, name)
             samples = value * sample_rate

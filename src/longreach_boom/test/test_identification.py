@@ -47,7 +47,7 @@ def test_masses_and_gauges(boom):
 @pytest.mark.parametrize(
     ('values', 'match'),
     [
-        ({'mass_scale_5': 1.0}, r"parameter 'mass_scale_5', allowed: mass_scale_1"),
+        ({'mass_scale_5': 1.0}, r"parameter = 'mass_scale_5', allowed: mass_scale_1"),
         ({'coulomb_friction_1': 13e3}, 'static = 12000 N, allowed: at least coulomb'),
     ],
 )

@@ -74,7 +74,7 @@ def test_poses_must_fit_the_strokes(boom):
             )
             with pytest.raises(InputError, match=rf'{error}: \[{low}, {high}\] deg'):
                 boom.check_pose(beyond)
-    with pytest.raises(InputError, match='pose has 3 angles, allowed: 4'):
+    with pytest.raises(InputError, match='pose has 3 values, allowed: 4'):
         boom.check_pose(np.zeros(3))
     with pytest.raises(InputError, match='angle of joint beam_2 = nan deg'):
         boom.check_pose(np.array([0.0, math.nan, 0.0, 0.0]))
@@ -113,12 +113,12 @@ TABLE = 'beams.0.mass_per_length'
         ('cylinders.0.linkage.lever', 1.0, 'cylinders[0].linkage: lever belongs to kind rocker'),
         ('cylinders.1.friction.static', 5e3, 'friction: static = 5000 N .. coulomb = 6000 N'),
         ('controller.opening_error', 1e-4, 'opening_error = 0.0001 m .. closing_error = 0.0005'),
-        ('poses.1.angles_deg', [70, -50, -35], 'poses[1] (site): pose has 3 angles, allowed: 4'),
+        ('poses.1.angles_deg', [70, -50, -35], 'poses[1] (site): pose has 3 values, allowed: 4'),
         ('markers.1.beam', 'jib', "markers[1]: beam = 'jib', allowed: beam_1 | beam_2 | beam"),
         ('markers.1.position', 9.7, 'markers[1]: position = 9.7 m, allowed: [0, 9.6] m'),
         ('markers.1.name', 'truck', "markers has the name 'truck' twice, allowed: no two"),
         ('beams', [], 'beams is empty, allowed: at least one'),
-        ('cylinders', [], 'cylinders has 0 entries, allowed: 4, one for each beam'),
+        ('cylinders', [], 'cylinders has 0 values, allowed: 4, one for each beam'),
     ],
 )  # fmt: skip
 def test_refusals(path, value, message, boom):

@@ -104,7 +104,7 @@ def test_valves_move_and_close(rig, capsys):
 
 
 def test_as_many_spools_as_cylinders(rig):
-    with pytest.raises(InputError, match=r'^2 spool positions, allowed: 4, one for each of cyl'):
+    with pytest.raises(InputError, match=r'^command has 2 values, allowed: 4, one for each'):
         rig.do('valves', '0.5,0')
 
 
@@ -148,7 +148,7 @@ def test_a_move_that_the_controller_refuses(rig):
         (('move', '0', '--time', 1), '^no controller listens to /north/trajectory after 0.2 s'),
         (('move', '70,-50,0,0', '--time', 1), r'angles up to 70 rad, allowed: \[-2 pi, 2 pi\]'),
         (('move', '1,2', '--time', 1, '--joints', 'beam_1'), '2 angles, allowed: 1, one for'),
-        (('move', '1', '--time', 1e9), r'time = 1e\+09 s, allowed: \(0, 1e\+06\] s'),
+        (('move', '1', '--time', 1e9), r'time = 1000000000 s, allowed: \(0, 1e\+06\] s'),
         (('attach', 0), '0, allowed: above 0'),
         (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
         (('valves', '0.5,2'), r'2, allowed: \[-1, 1\]'),

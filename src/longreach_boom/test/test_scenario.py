@@ -76,7 +76,7 @@ def test_load_changes_come_in_the_order_of_time(boom):
         ('beam: beam_2', 'beam: jib', "loads[1]: beam = 'jib', allowed: beam_1 | beam_2 | b"),
         ('[2.5]', '[2.5003]', 'release[0] = 2.5003 s, allowed: whole steps of'),
         ('time: 8.0', 'time: 8.0004', 'attach[0].time = 8.0004 s, allowed: whole steps'),
-        ('position: 4.0', 'position: 9', 'attach[0]: position = 9.0 m, allowed: [0, 8.4] m'),
+        ('position: 4.0', 'position: 9', 'attach[0]: position = 9 m, allowed: [0, 8.4] m'),
         ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0.0, 0.0]', 'valve_commands[0].spools has 3 values, a'),
         ('time: 1.5', 'time: 1.0', 'valve_commands[1].time = 1.0 s, allowed: after 1.0 s; s'),
         ('friction: false', 'trajectory: [{time: 0, angles_deg: [0]}]', 'trajectory are given'),
@@ -95,7 +95,7 @@ def test_another_boom_has_other_beams_and_poses(tmp_path, boom):
     small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
     with pytest.raises(InputError, match=r"pose = 'site', allowed"):
         load_text(tmp_path, RELEASE, small)
-    with pytest.raises(InputError, match=r'pose has 4 angles, allowed: 2'):
+    with pytest.raises(InputError, match=r'pose has 4 values, allowed: 2'):
         load_text(tmp_path, DRIVE, small)
     assert load_text(tmp_path, 'duration: 1\npose_deg: [0, 0]\nloads: [{mass: 1}]', small)
 

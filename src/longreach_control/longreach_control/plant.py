@@ -29,7 +29,7 @@ from longreach_boom.model import Load, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
 from longreach_boom.statics import Equilibrium, equilibrium
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.hydraulics import Actuators, oil_stiffness
 from longreach_dynamics.hydraulics.friction import OUTWARDS
 from longreach_dynamics.linkages import pistons_and_arms
@@ -65,10 +65,8 @@ class Situation:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not 0.0 < self.sample_time <= 0.1:
-            raise InputError(f'sample_time = {self.sample_time} s, allowed: (0, 0.1] s')
-        if not 0.0 <= self.delay <= 1.0:
-            raise InputError(f'delay = {self.delay} s, allowed: [0, 1] s')
+        check_within('sample_time', self.sample_time, '(0, 0.1] s')
+        check_within('delay', self.delay, '[0, 1] s')
 
     @property
     def delay_cycles(self) -> int:

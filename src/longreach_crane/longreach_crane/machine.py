@@ -29,7 +29,7 @@ from longreach_crane.model import (
 )
 from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Scenario
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_among
 from longreach_dynamics.stepping import raise_for
 from longreach_machine.machine import JointSample
 
@@ -85,8 +85,7 @@ class Crane:
     def __post_init__(self) -> None:
         """Check the two choices and prepare the constants for compiled code."""
         for name, value, allowed in (('model', self.model, MODELS), ('brake', self.brake, BRAKES)):
-            if value not in allowed:
-                raise InputError(f'{name} = {value!r}, allowed: {" | ".join(allowed)}')
+            check_among(name, value, allowed)
         constants = Constants.of(self.parameters, linear=self.model == 'linear')
         object.__setattr__(self, 'constants', constants)
 

@@ -75,8 +75,8 @@ def test_unknown_names_and_missing_inputs_are_refused(machinery, recording):
         signals = {name: signal for name, signal in recording.signals.items() if name != lacks}
         with pytest.raises(InputError, match=f'lacks {lacks}'):
             CRANE.experiment(machinery, recording._replace(signals=signals))
-    with pytest.raises(InputError, match="parameter 'colour', allowed: car_mass"):
+    with pytest.raises(InputError, match="parameter = 'colour', allowed: car_mass"):
         CRANE.with_values(machinery, {'colour': 1.0})
     experiment = CRANE.experiment(machinery, recording)
-    with pytest.raises(InputError, match="signal 'command', allowed: car_position, angle"):
+    with pytest.raises(InputError, match=r"signal = 'command', allowed: car_position \| angle"):
         CRANE.predict(machinery, experiment, {'command': np.zeros(2)})

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_among, check_within
 
 Distribution = Callable[[np.ndarray], np.ndarray]
 
@@ -63,12 +63,8 @@ class Beam:
 
     def __post_init__(self) -> None:
         """Check the lengths."""
-        if not 0.0 < self.length < np.inf:
-            raise InputError(f'length = {self.length} m, allowed: (0, inf) m')
-        if not 0.0 <= self.support < self.length:
-            raise InputError(
-                f'support = {self.support} m, allowed: [0, {self.length:g}) m, along the beam'
-            )
+        check_within('length', self.length, '(0, inf) m')
+        check_within('support', self.support, f'[0, {self.length}) m')
 
     @property
     def grid(self) -> np.ndarray:
@@ -251,8 +247,7 @@ def _polynomial(beam: Beam, power: int) -> BendingLine:
 
 def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> tuple[BendingLine, float]:
     """Return a fitted polynomial of order 2 to 9, Henikl 2015, (14), and its largest deviation."""
-    if not 2 <= order <= _DEGREE + 2:
-        raise InputError(f'order = {order}, allowed: 2 to {_DEGREE + 2}')
+    check_within('order', order, f'[2, {_DEGREE + 2}]')
     places, weights = beam.gauss()
     terms = [_polynomial(beam, power) for power in range(2, order + 1)]
     root = np.sqrt(weights)
@@ -374,9 +369,7 @@ def ritz_basis(
     'moment' closer to finite elements. ``functions``: how many, 1 to 5; the paper has 2. ``order``
     is that of the fitted polynomial in 'printed'. InputError for what is not allowed.
     """
-    if basis not in BASIS_SETS:
-        raise InputError(f'basis = {basis!r}, allowed: {" | ".join(BASIS_SETS)}')
-    if not 1 <= functions <= 5:
-        raise InputError(f'functions = {functions}, allowed: 1 to 5')
+    check_among('basis', basis, BASIS_SETS)
+    check_within('functions', functions, '[1, 5]')
     lines, error = BASIS_SETS[basis](beam, last, functions, order)
     return RitzBasis(beam, tuple(lines), error)

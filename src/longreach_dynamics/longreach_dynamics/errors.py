@@ -1,9 +1,10 @@
-"""The two errors that Longreach raises on purpose, and those that signals raise."""
+"""The errors that Longreach raises on purpose, checks that raise them, and those of signals."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence, Sized
 
 # Most characters of a text: names and values in it may be of any length.
 _LONGEST = 2000
@@ -39,6 +40,35 @@ def named(what: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f'{what}{error}') from error
+
+
+def check_among(name: str, value: object, allowed: Collection[str], remedy: str = '') -> None:
+    """Refuse a value that is none of a few."""
+    if value not in allowed:
+        raise InputError(f'{name} = {value!r}, allowed: {" | ".join(allowed) or "none"}{remedy}')
+
+
+def check_count(name: str, values: Sized, count: int, what: str = '') -> None:
+    """Refuse another number of values than ``count``, of which ``what`` says what they are."""
+    if len(values) != count:
+        allowed = f'{count}, {what}' if what else count
+        raise InputError(f'{name} has {len(values)} values, allowed: {allowed}')
+
+
+def check_distinct(name: str, values: Sequence[str]) -> None:
+    """Refuse a name that stands twice."""
+    for value in values:
+        if values.count(value) > 1:
+            raise InputError(f'{name} has the name {value!r} twice, allowed: no two alike')
+
+
+def check_within(name: str, value: float, allowed: str) -> None:
+    """Refuse a number outside of an interval with a unit, such as ``(0, 0.1] s``."""
+    _, low, high, rest = re.split(r', |[][()]', allowed, maxsplit=3)
+    above = value > float(low) or (allowed[0] == '[' and value == float(low))
+    below = value < float(high) or (allowed[-len(rest) - 1] == ']' and value == float(high))
+    if not (above and below):
+        raise InputError(f'{name} = {value:.12g}{rest.partition(";")[0]}, allowed: {allowed}')
 
 
 def unwrapped(error: BaseException) -> BaseException:

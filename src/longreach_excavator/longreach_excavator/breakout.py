@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_among
 from longreach_dynamics.hydraulics import holding_pressures
 from longreach_excavator.inverse import InverseResult, Motion, inverse
 from longreach_excavator.kinematics import pin_places
@@ -56,8 +56,7 @@ class Breakout:
 
 def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) -> Breakout:
     """Return breakout forces of arm or bucket over the stroke, the others in a pose (3,) [rad]."""
-    if cylinder not in BREAKOUTS:
-        raise InputError(f'cylinder = {cylinder!r}, allowed: {" | ".join(BREAKOUTS)}')
+    check_among('cylinder', cylinder, BREAKOUTS)
     excavator.check_pose(pose)
     k = CYLINDERS.index(cylinder)
     driven, linkage, chain = excavator.cylinders[k], excavator.linkage(), excavator.chain()

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_within
 from longreach_excavator.columns import REACTIONS
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import CLOSED, ExcavatorCommand
@@ -133,11 +133,7 @@ def command_from_message(
     for cylinder in excavator.cylinders:
         most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure
         force = forces.get(cylinder.name, 0.0)
-        if not abs(force) <= most:
-            raise InputError(
-                f'cylinder_command for {cylinder.name} = {force} N, allowed:'
-                f' [{-most:.4g}, {most:.4g}] N'
-            )
+        check_within(f'cylinder_command for {cylinder.name}', force, f'[{-most}, {most}] N')
     if forces:
         return ExcavatorCommand(CLOSED.spools, tuple(forces.get(name) for name in CYLINDERS))
     return ExcavatorCommand(tuple(spools.get(name, 0.0) for name in CYLINDERS))

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_excavator.cohesion import BOUNDS
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.forces import check_forces
@@ -72,8 +72,7 @@ class ExcavatorIdentification(SpoolIdentification):
 
     def __post_init__(self) -> None:
         """Check the depth."""
-        if self.depth not in FIXED_DEPTHS:
-            raise InputError(f'depth = {self.depth!r}, allowed: {" | ".join(FIXED_DEPTHS)}')
+        check_among('depth', self.depth, FIXED_DEPTHS)
 
     def experiment(self, machine: ExcavatorParameters, recording: Recording) -> SpoolRun:
         """Return the digging that a recording shows, from its first spool on; InputError."""

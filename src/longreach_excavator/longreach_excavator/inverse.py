@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among, check_within
 from longreach_dynamics.hydraulics.actuators import COULOMB, VISCOUS
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import FORCE, FORCE_IM, add_wrench, newton_euler, place_links
@@ -345,18 +345,15 @@ def inverse(
     by default that of the bucket's edge in the first row. ``depth``: one of FIXED_DEPTHS; swing
     computes it with the bucket's joint at its height in the first row.
     """
-    if soil not in SOIL_SOURCES:
-        raise InputError(f'soil = {soil!r}, allowed: {" | ".join(SOIL_SOURCES)}')
-    if depth not in FIXED_DEPTHS:
-        raise InputError(f'depth = {depth!r}, allowed: {" | ".join(FIXED_DEPTHS)}')
+    check_among('soil', soil, SOIL_SOURCES)
+    check_among('depth', depth, FIXED_DEPTHS)
     _check_poses(excavator, motion)
     rows = len(motion.times)
     turned = np.cumsum(motion.angles[0])
     joint = float(np.sin(turned[:2]) @ [excavator.boom.length, excavator.arm.length])
     if surface is None:
         surface = joint + excavator.soil.sweep_radius * math.sin(turned[2])
-    if not abs(surface) <= 100.0:
-        raise InputError(f'surface = {surface} m, allowed: [-100, 100] m')
+    check_within('surface', surface, '[-100, 100] m')
     constants = constants_of(excavator, surface, joint if depth == 'swing' else math.nan)
     tooth, loads = np.zeros((rows, 2)), np.zeros((rows, 2))
     if soil == 'file' and motion.tooth_forces is not None:

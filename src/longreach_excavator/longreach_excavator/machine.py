@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.hydraulics import (
     STABILITY,
     holding_pressures,
@@ -95,8 +95,7 @@ class Excavator:
 
     def __post_init__(self, excavator: ExcavatorParameters) -> None:
         """Check the scenario, apply its overrides, and read its forces."""
-        if not 1e-6 <= self.step <= 1e-2:
-            raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.01] s')
+        check_within('step', self.step, '[1e-06, 0.01] s')
         if self.tolerance and not 1e-13 <= self.tolerance <= 1e-3:
             raise InputError(f'tolerance = {self.tolerance}, allowed: 0, or [1e-13, 0.001]')
         self.scenario.check_with(excavator, self.step)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_count, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
@@ -269,8 +269,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
 
     def check_pose(self, angles: np.ndarray) -> None:
         """Raise InputError for joint angles (3,) [rad] beyond the strokes, or not finite."""
-        if len(angles) != len(CYLINDERS):
-            raise InputError(f'pose has {len(angles)} angles, allowed: {len(CYLINDERS)}')
+        check_count('pose', angles, len(CYLINDERS))
         wrong = [
             f'theta_{k + 2} ({CYLINDERS[k]}) = {math.degrees(angles[k]):.6g} deg, allowed by the'
             f' stroke of its cylinder: [{math.degrees(low):.4f}, {math.degrees(high):.4f}] deg'

@@ -131,7 +131,7 @@ def sticks(x, axes, buttons):
 @pytest.mark.parametrize(
     ('make', 'message'),
     [
-        (lambda x: x.check_pose(np.zeros(2)), 'pose has 2 angles, allowed: 3'),
+        (lambda x: x.check_pose(np.zeros(2)), 'pose has 2 values, allowed: 3'),
         (lambda x: standing(x, np.array([0.3, 0.5, 0.0])), 'theta_3 (arm) = 28.6479 deg, allowed'),
         (lambda x: breakout(x, 'boom', x.pose('dig')), "cylinder = 'boom', allowed: bucket | arm"),
         (lambda x: Linkage(x.pins()._replace(lk=math.nan)), 'closes nowhere with a lever'),
@@ -180,8 +180,8 @@ def sticks(x, axes, buttons):
         (lambda x: fitted(x, (1e3, 2e6)), 'bounds = (1000, 2e+06) Pa: cohesion = '),
         (lambda x: fitted(x.with_value('soil.law', 'earthmoving')), 'bounds = .. adhesion = 2000'),
         (lambda x: fitted(x, soil=False), 'soil: false'),
-        (lambda x: fitted(x, (1e3, 1e5), {'force_lk': 1.0}), "noise of 'force_lk', allowed: of t"),
-        (lambda x: fitted(x, (1e3, 1e5), {'theta_4': 0.0}), 'noise of theta_4 = 0.0, allowed: (0'),
+        (lambda x: fitted(x, (1e3, 1e5), {'force_lk': 1.0}), "column of noise = 'force_lk'"),
+        (lambda x: fitted(x, (1e3, 1e5), {'theta_4': 0.0}), 'noise of theta_4 = 0 rad'),
         (lambda x: fitted(x, depth='terrain'), "depth = 'terrain', allowed .. : surface | swing;"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_among, check_within, named
 from longreach_dynamics.hydraulics.lines import (
     AREA_1,
     AREA_2,
@@ -112,10 +112,8 @@ class Harvester:
 
     def __post_init__(self) -> None:
         """Check options, logs, control, pose, pressures and step."""
-        if self.model not in MODELS:
-            raise InputError(f'model = {self.model!r}, allowed: {" | ".join(MODELS)}')
-        if not 1e-6 <= self.step <= _LONGEST_STEP:
-            raise InputError(f'step = {self.step} s, allowed: [1e-06, {_LONGEST_STEP:g}] s')
+        check_among('model', self.model, MODELS)
+        check_within('step', self.step, f'[1e-06, {_LONGEST_STEP:g}] s')
         self._check_beyond()
         _ = self._changes, self._readings, self._initial
         if self.model == 'full':

@@ -122,12 +122,12 @@ REFUSED = [
     # Identification.
     (
         refused(IDENTIFICATION.with_values, STANDARD, {'colour': 1.0}),
-        "parameter 'colour', allowed: valve_resistance_swing",
+        "parameter = 'colour', allowed: valve_resistance_swing",
     ),
     (refused(IDENTIFICATION.experiment, STANDARD, Recording('r', {})), 'r lacks q_swing'),
     (
         refused(IDENTIFICATION.predict, STANDARD, RUN, {'spool_boom': np.zeros(2)}),
-        "signal 'spool_boom', allowed",
+        "signal = 'spool_boom', allowed",
     ),
 ]
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_among
 from longreach_dynamics.tables import for_json
 from longreach_identification import covariance, search
 from longreach_identification.machine import Recording
@@ -101,8 +101,7 @@ class Problem:
                 )
         given = [recording.name for recording in self.recordings]
         for name in self.validation:
-            if name not in given:
-                raise InputError(f'validation = {name!r}, allowed: {" | ".join(given)}')
+            check_among('validation', name, given)
 
     @property
     def names(self) -> list[str]:
@@ -292,8 +291,7 @@ def profile(
     **workers: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return values of an unknown, and the increase of chi-square, others estimated anew."""
-    if name not in found.names:
-        raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
+    check_among('profile', name, found.names)
     index = found.names.index(name)
     with search.searching(problem, **workers) as fit:
         best = fit.inner(found.values)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_among
 from longreach_dynamics.hydraulics.parameters import check_pressed
 from longreach_machine.runs import Columns, Run, Source
 
@@ -77,8 +77,7 @@ def interpolated(
 ) -> dict[str, np.ndarray]:
     """Return columns over ``rows`` [s] at other times; InputError for one that is not there."""
     for name in times:
-        if name not in columns:
-            raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
+        check_among('signal', name, columns)
     return {name: np.interp(at, rows, columns[name]) for name, at in times.items()}
 
 
@@ -225,8 +224,7 @@ class Identifiable(ABC):
         """Raise InputError for names of values that are not those of free parameters."""
         allowed = [free.name for free in self.free_parameters(machine)]
         for name in values:
-            if name not in allowed:
-                raise InputError(f'parameter {name!r}, allowed: {", ".join(allowed)}')
+            check_among('parameter', name, allowed)
 
 
 class SpoolRun(NamedTuple):

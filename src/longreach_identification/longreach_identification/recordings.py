@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_dynamics.tables import read_table
 from longreach_identification.machine import MeasuredSignal, Recording, Signal, matches
 
@@ -74,8 +74,7 @@ def column_map(entries: Iterable[str], signals: Sequence[MeasuredSignal]) -> Col
         name, equal, column = (part.strip() for part in entry.partition('='))
         if not equal or not column:
             raise InputError(f'column map {entry!r}, allowed: SIGNAL=COLUMN or SIGNAL=COLUMN:UNIT')
-        if name not in known:
-            raise InputError(f'column map {entry!r}: signal {name!r}, allowed: {", ".join(known)}')
+        check_among(f'column map {entry!r}: signal', name, known)
         if name in found:
             raise InputError(f'column map {entry!r}: {name} is given twice')
         head, colon, unit = (part.strip() for part in column.rpartition(':'))

@@ -77,7 +77,7 @@ def test_column_map(tmp_path: Path) -> None:
     ('entries', 'match'),
     [
         (['p_head_1'], "column map 'p_head_1', allowed: SIGNAL=COLUMN"),
-        (['p_head_9=a'], "signal 'p_head_9', allowed: time, p_head_1"),
+        (['p_head_9=a'], r"signal = 'p_head_9', allowed: time \| p_head_1"),
         (['p_head_1=a', 'p_head_1=b'], 'p_head_1 is given twice'),
         (['p_head_1=a:Bar'], "unit 'Bar', allowed: a factor, Pa, bar, barg"),
         (['strain_1=a:deg'], "unit 'deg', allowed: a factor, 1, um/m, mm/m, percent;"),

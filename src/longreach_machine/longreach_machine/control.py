@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.hydraulics import Actuators
 from longreach_dynamics.hydraulics.actuators import HEAD_AREA, ROD_AREA
 from longreach_dynamics.hydraulics.inverse import spool_of, stiffness_of_oil
@@ -149,8 +149,7 @@ class JointController:
 
     def __post_init__(self) -> None:
         """Check the sample time."""
-        if not 0.0 < self.sample_time <= 0.1:
-            raise InputError(f'sample_time = {self.sample_time} s, allowed: (0, 0.1] s')
+        check_within('sample_time', self.sample_time, '(0, 0.1] s')
 
     @property
     def size(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine.machine import step_count
 from longreach_machine.poses import JointedMachine
@@ -41,11 +41,7 @@ def check_valve_commands(
     """Raise InputError unless commands are on steps [s] and have a spool for each cylinder."""
     check_times([command.time for command in commands], step, 'valve_commands[{}].time')
     for index, command in enumerate(commands):
-        if len(command.spools) != cylinders:
-            raise InputError(
-                f'valve_commands[{index}].spools has {len(command.spools)} values,'
-                f' allowed: {cylinders}'
-            )
+        check_count(f'valve_commands[{index}].spools', command.spools, cylinders)
 
 
 def spools_at(commands: Sequence[ValveCommand], time: float, cylinders: int) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 
 Knots = Sequence[tuple[float, float]]
 """Pairs of time [s] and value; two at one time are a jump."""
@@ -28,8 +28,7 @@ def check_knots(knots: Knots, what: str) -> None:
     if not knots:
         raise InputError(f'{what} has no knots, allowed: 1 or more pairs of time and value')
     for k, (time, value) in enumerate(knots):
-        if not -1.0 <= value <= 1.0:
-            raise InputError(f'{what}[{k}] = {value}, allowed: [-1, 1]')
+        check_within(f'{what}[{k}]', value, '[-1, 1]')
         earliest = knots[k - 1][0] if k else 0.0
         if not earliest <= time < math.inf:
             raise InputError(

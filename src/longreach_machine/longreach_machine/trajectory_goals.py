@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_machine.trajectories import Trajectory
 
 # Default tolerances of a goal [rad], [s].
@@ -101,8 +101,7 @@ def positions_of(
     """
     allowed = dict.fromkeys(joints, default)
     for name, value in given:
-        if name not in allowed:
-            raise InputError(f'{what} names {name!r}, allowed: {" | ".join(joints)}')
+        check_among(f'joint of {what}', name, allowed)
         if value != -1.0 and not 0.0 <= value < math.inf:
             raise InputError(f'{what} of {name} = {value} rad, allowed: -1, or from 0 on')
         if value:

@@ -67,7 +67,7 @@ def test_tolerances_by_name():
     erased = positions_of([('first', -1.0)], JOINTS, 0.5, 'path_tolerance')
     np.testing.assert_array_equal(erased, [math.inf, 0.5])
     for name, value, error in (
-        ('third', 0.1, r"path_tolerance names 'third', allowed: first \| second"),
+        ('third', 0.1, r"joint of path_tolerance = 'third', allowed: first \| second"),
         ('first', -0.5, 'path_tolerance of first = -0.5 rad, allowed: -1, or from 0 on'),
         ('first', math.nan, 'allowed: -1, or from 0 on'),
     ):

@@ -91,9 +91,9 @@ def test_a_wrong_length_and_too_few_pairs_are_told():
 @pytest.mark.parametrize(
     ('names', 'length', 'deviation', 'text'),
     [
-        (('one', 'none'), 1.0, 1e-3, "marker 'none', allowed: one, two"),
+        (('one', 'none'), 1.0, 1e-3, "marker = 'none', allowed: one . two"),
         (('one', 'one'), 1.0, 1e-3, 'one is given twice'),
-        (('one', 'two'), 0.0, 1e-3, 'length = 0.0 m, allowed: above 0'),
+        (('one', 'two'), 0.0, 1e-3, 'length = 0 m, allowed'),
         (('one', 'two'), 1.0, float('nan'), 'deviation = nan m'),
     ],
 )

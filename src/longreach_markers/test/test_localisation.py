@@ -213,7 +213,7 @@ APART = {'between': ['p1', 'p99'], 'distance': 1.0}
         (points_with(1, position=[1.0, 1e9, 0.0]), 'points[1].position[1] ='),
         (points_with(1, deviation=0.0), 'points[1].deviation = 0.0, allowed: [1e-09, 10] m'),
         (points_with(1, colour='red'), 'points[1].colour is unknown'),
-        (change(distances=[APART]), "distances[0].between has 'p99', allowed: left, right, p1"),
+        (change(distances=[APART]), "distances[0].between = 'p99', allowed: left | right | p1"),
         (change(distances=[APART | {'between': ['p1', 'p1']}]), "[0].between has 'p1' twice"),
         (change(pixel_deviation=-1.0), 'reference.yaml: pixel_deviation = -1.0'),
         (change(cameras={'left': CAMERA}), 'points[0] has a pixel for right, but cameras has no'),

@@ -11,7 +11,7 @@ from longreach_msgs.msg import HydraulicState, ValveCommand
 from numpy.typing import ArrayLike
 from std_msgs.msg import Header
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count, check_within
 from longreach_machine import MachineSpec
 from longreach_machine.runs import Source
 
@@ -63,8 +63,7 @@ def values_from_command(
         return {}, named_values(topic, 'name', given, message.force, known)
     by_name = named_values(topic, 'name', given, message.spool, known)
     for name, spool in by_name.items():
-        if not -1.0 <= spool <= 1.0:
-            raise InputError(f'{topic} for {name} = {spool}, allowed: [-1, 1]')
+        check_within(f'{topic} for {name}', spool, '[-1, 1]')
     return by_name, {}
 
 
@@ -80,11 +79,8 @@ def named_values(
     topic: str, what: str, names: Sequence[str], values: Sequence[float], known: Sequence[str]
 ) -> dict[str, float]:
     """Return values by name; InputError for a wrong number, or a name not known or doubled."""
-    if len(values) != len(names):
-        raise InputError(
-            f'{topic} has {len(values)} values, allowed: {len(names)}, one for each name, or for'
-            ' all in order when it has no names'
-        )
+    each = 'one for each name, or for all in order when it has no names'
+    check_count(topic, values, len(names), each)
     found: dict[str, float] = {}
     for name, value in zip(names, values, strict=True):
         if name not in known or name in found:

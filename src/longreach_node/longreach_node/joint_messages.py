@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trajectory_msgs.msg import JointTrajectory
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count
 from longreach_machine.trajectory_following import Order
 from longreach_node.hydraulic_messages import named_values
 from longreach_node.stamps import nanoseconds_from
@@ -61,11 +61,9 @@ def order_from_message(message: JointTrajectory, joints: Sequence[str]) -> Order
                 f' {" | ".join(joints)}'
             )
     for index, point in enumerate(message.points):
-        if len(point.positions) != len(names):
-            raise InputError(
-                f'trajectory has {len(point.positions)} positions in point {index}, allowed:'
-                f' {len(names)}, one for each joint'
-            )
+        check_count(
+            f'point {index} of the trajectory', point.positions, len(names), 'one for each joint'
+        )
         for what in ('positions', 'velocities', 'accelerations'):
             for name, value in zip(names, getattr(point, what), strict=False):
                 if not math.isfinite(value):

@@ -23,7 +23,7 @@ from rclpy.validate_namespace import validate_namespace
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_count, check_within
 from longreach_machine import MachineSpec
 from longreach_node import qos
 from longreach_node.stamps import duration_of, nanoseconds_of
@@ -233,11 +233,7 @@ def command_valves(
         publisher = far.sole_publisher(ValveCommand, spec.valves, spec.other_senders)
         sample = far.moving_sample(HydraulicState, 'hydraulics', spec.name, spec.stands_still)
         names = list(sample.name)
-        if len(names) != len(spools):
-            raise InputError(
-                f'{len(spools)} spool positions, allowed: {len(names)}, one for each of'
-                f' {", ".join(names)}'
-            )
+        check_count('command', spools, len(names), f'one for each of {", ".join(names)}')
         # A stamp of zero is now.
         command = ValveCommand(name=names, spool=spools)
         closed = ValveCommand(name=names, spool=[0.0] * len(names))
@@ -262,8 +258,7 @@ def send_trajectory(
     """
     if joints and len(joints) != len(angles):
         raise InputError(f'{len(angles)} angles, allowed: {len(joints)}, one for each joint named')
-    if not 0.0 < duration <= _LONGEST:
-        raise InputError(f'time = {duration:g} s, allowed: (0, {_LONGEST:g}] s')
+    check_within('time', duration, f'(0, {_LONGEST:g}] s')
     point = JointTrajectoryPoint(positions=angles, time_from_start=duration_of(duration))
     message = JointTrajectory(joint_names=joints, points=[point])
     with remote('move', namespace, timeout, start) as far:

@@ -150,7 +150,7 @@ def test_tolerances_end_a_goal(rig, fields, time, error, code):
             {'trajectory': JointTrajectory(points=[JointTrajectoryPoint()])},
             'goal rejected: wrong joints',
         ),
-        ({'path_tolerance': [tolerance('third', 0.1)]}, "path_tolerance names 'third', allowed"),
+        ({'path_tolerance': [tolerance('third', 0.1)]}, "path_tolerance = 'third', allowed"),
         ({'goal_tolerance': [tolerance('first', 0.1, 0.3)]}, 'limits velocity or acceleration'),
         ({'component_path_tolerance': [1]}, 'component tolerances given, allowed: none'),
         ({'goal_time_tolerance': Duration(sec=-1)}, 'goal_time_tolerance has sec = -1'),

@@ -57,8 +57,8 @@ def test_orders():
     [
         (['arm'], [0.1], r"the joint 'arm', allowed, each once: beam_1_joint \| beam_2_joint"),
         (['beam_1', 'beam_1_joint'], [0.1, 0.2], "the joint 'beam_1_joint', allowed, each once"),
-        (['beam_1'], [0.1, 0.2], 'has 2 positions in point 0, allowed: 1, one for each joint'),
-        ([], [], 'has 0 positions in point 0, allowed: 4'),
+        (['beam_1'], [0.1, 0.2], 'point 0 of the trajectory has 2 values, allowed: 1'),
+        ([], [], 'has 0 values, allowed: 4'),
     ],
 )
 def test_orders_that_cannot_be(names, positions, error):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count
 from longreach_symbolic.links import BASES, Links, chord_ends
 from longreach_symbolic.motion import Motion, force_matrix, move
 from longreach_symbolic.vibration import (
@@ -179,10 +179,7 @@ def experiment(
     links: Links, case: str, joints: str | None = None, printed: bool = False
 ) -> Experiment:
     """Run a case with two links; None: motors locked for ``free``, under pd for ``circle``."""
-    if len(links.links) != 2:
-        raise InputError(
-            f'links has {len(links.links)} entries, allowed: 2, those of the experiment'
-        )
+    check_count('links', links.links, 2, 'those of the experiment')
     if case == 'circle' and joints not in (None, 'pd'):
         raise InputError(f'joints = {joints}, allowed with the circle: pd')
     joints = joints or {'free': 'locked', 'circle': 'pd'}[case]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_count
 from longreach_machine.trajectories import CubicTrajectory, Reference, Trajectory
 from longreach_machine.trajectory_following import FollowerState, Order, TrajectoryFollower
 from longreach_machine.trajectory_goals import PATH
@@ -119,8 +119,7 @@ class Guidance(TrajectoryFollower[Measurement, Torques]):
 
     def check_pose(self, angles: np.ndarray) -> None:
         """Raise InputError for angles (N,) [rad] at which links cannot rest."""
-        if len(angles) != len(self.joints):
-            raise InputError(f'{len(angles)} angles, allowed: {len(self.joints)}')
+        check_count('pose', angles, len(self.joints))
         try:
             self.controller.rest_at(angles)
         except LongreachError as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_machine.trajectories import Trajectory, Waypoint
 from longreach_symbolic.links import Links
@@ -139,11 +139,9 @@ class Scenario(Parameters):
         lengths = [link.length for link in links.links]
         if self.circle is not None:
             self.circle.check_lengths(lengths)
-        elif len(self.trajectory[0].angles_deg) != len(lengths):
-            raise InputError(
-                f'waypoints of the trajectory have {len(self.trajectory[0].angles_deg)} angles,'
-                f' allowed: {len(lengths)}, one for each link'
-            )
+        else:
+            angles = self.trajectory[0].angles_deg
+            check_count('waypoint of the trajectory', angles, len(lengths), 'one for each link')
 
     def angles(self, time: float, links: Links) -> np.ndarray:
         """Return the desired joint angles (N,) of the chords at a time [s], [rad]."""

@@ -207,6 +207,6 @@ def test_refused(capsys, tmp_path):
     experimented(capsys, 'free', '--force-map', 'printed').refused(error)
     file, links = tmp_path / 'links.yaml', load_links()
     short = links.links[0].replace(length=0.2)
-    for count, error in ((3, 'links has 3 entries, allowed: 2'), (2, 'the circle is 0.65')):
+    for count, error in ((3, 'links has 3 values, allowed: 2'), (2, 'the circle is 0.65')):
         file.write_text(yaml.safe_dump(links.replace(links=[short] * count).as_mapping()))
         experimented(capsys, 'circle', '--file', file).refused(error)

@@ -316,7 +316,7 @@ def test_bad_scenarios_are_refused(tmp_path):
     for text, error in (
         ('{duration: 1.0}', 'none is given, allowed: one'),
         (f'{points}, circle: {ROUND}}}', 'both are given'),
-        (f'{points}}}', 'have 1 angles, allowed: 2'),
+        (f'{points}}}', 'has 1 values, allowed: 2'),
     ):
         file.write_text(text)
         with pytest.raises(InputError, match=rf'scenario\.yaml: .*{error}'):

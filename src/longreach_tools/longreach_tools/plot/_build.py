@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_machine import curves_of
 from longreach_machine.panels import period_of
 from longreach_machine.runs import Column, Derived
@@ -175,8 +175,7 @@ def build_preset(
     most: int | None = None,
 ) -> tuple[Picture, list[str]]:
     """Return the (first) panels that a machine declares, and notes on what was assumed."""
-    if machine not in preset_names():
-        raise InputError(f'--preset {machine}, allowed: {", ".join(sorted(preset_names()))}')
+    check_among('--preset', machine, sorted(preset_names()))
 
     def first(topic: str) -> Any:
         name = absolute_name(topic, namespace)
