@@ -136,10 +136,10 @@ def test_processes(evaluate, written, prefix):
         *(str(prefix / 'lib' / 'demo' / 'talk'), '--one', 'two three', 'x y-z'),
         '--ros-args',
     )
-    assert (node.name, node.output, node.ends_all) == ('talk-1', 'log', False)
+    assert (node.name, node.ends_all) == ('talk-1', False)
     assert (node.respawn, node.respawn_delay, node.respawn_max_retries) == (True, 0.5, 3)
     assert named.command == ('echo', 'a', 'b c')
-    assert (named.name, named.output, named.ends_all) == ('named-2', 'screen', True)
+    assert (named.name, named.ends_all) == ('named-2', True)
     assert (named.respawn, named.respawn_max_retries) == (False, -1)
 
 

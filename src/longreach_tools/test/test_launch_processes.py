@@ -36,7 +36,6 @@ def launch(tmp_path, monkeypatch):
     """Return a function that starts a launch file with some contents."""
     running = []
     (tmp_path / 'program.py').write_text(PROGRAM)
-    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
     monkeypatch.setenv('TMPDIR', str(tmp_path))
 
     def start(body, patience=5.0, before=''):
@@ -180,26 +179,8 @@ def test_nothing_starts_if_anything_is_wrong(launch, tmp_path):
     run = launch('<executable cmd="touch DIR/started"/>\n<executable cmd="no-such-program"/>')
     assert run.wait() == 2
     assert not (tmp_path / 'started').exists()
-    assert not (tmp_path / 'log').exists()
     (line,) = run.text().splitlines()
     assert re.search(r'test\.launch\.xml:2: there is no executable .no-such-program', line)
-
-
-@pytest.mark.parametrize(
-    ('mode', 'on_screen', 'in_log'),
-    [('screen', 'first error last', ''), ('log', 'error', 'first error last')],
-)
-def test_output_modes(launch, tmp_path, mode, on_screen, in_log):
-    run = launch(shell('echo first; echo error >&amp;2; printf last', f'output="{mode}"'))
-    assert run.wait() == 0
-    (file,) = (tmp_path / 'log').glob('*/*')
-    assert file.name == 'launch.log'
-    log = file.read_text()
-    for line in ('first', 'error', 'last'):
-        assert (f'[sh-1] {line}\n' in run.text()) == (line in on_screen.split())
-        found = re.search(rf'^\d+\.\d+ \[sh-1\] {line}$', log, re.MULTILINE)
-        assert bool(found) == (line in in_log.split())
-    assert 'process started with pid' in log
 
 
 def test_no_line_is_torn_or_lost(launch):
@@ -216,12 +197,11 @@ def test_no_line_is_torn_or_lost(launch):
         assert lines == [f'[{letter}-{number}] {letter * 100} {i}' for i in range(2000)]
 
 
-def test_a_line_without_end_is_passed_on_in_parts(launch, tmp_path):
+def test_a_line_without_end_is_passed_on_in_parts(launch):
     script = 'print(chr(120) * 3000000, end=str())'
     run = launch(f'<executable cmd="PYTHON -c \'{script}\'" name="a"/>')
     assert run.wait() == 0
-    (file,) = (tmp_path / 'log').glob('*/*')
-    parts = re.findall('x{100,}', file.read_text())
+    parts = re.findall('x{100,}', run.text())
     assert sum(map(len, parts)) == 3_000_000
     assert max(map(len, parts)) < 1_200_000
 
@@ -234,8 +214,7 @@ def test_launch_killed_leaves_no_orphans(launch):
     run.until(lambda: not run.alive(), 'end of all processes')
 
 
-def test_lost_reader_ends_everything(tmp_path, monkeypatch):
-    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
+def test_lost_reader_ends_everything(tmp_path):
     file = tmp_path / 'lost.launch.xml'
     file.write_text('<launch><executable cmd="yes" output="screen"/></launch>')
     console = 'from longreach_tools.cli import console; console()'
@@ -244,8 +223,6 @@ def test_lost_reader_ends_everything(tmp_path, monkeypatch):
     result = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
     assert (result.returncode, result.stdout.count('\n')) == (0, 3)
     assert 'Traceback' not in result.stderr
-    (log,) = (tmp_path / 'log').glob('*/launch.log')
-    assert 'shutting down: the output is no longer read' in log.read_text()
 
 
 # As a signal just before the wait: another thread receives it.

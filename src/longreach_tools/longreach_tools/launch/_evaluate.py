@@ -65,7 +65,6 @@ class Process:
     name: str
     command: tuple[str | ParameterFile, ...]
     environment: Mapping[str, str] = field(repr=False)
-    output: str = 'log'  # or 'screen'
     respawn: bool = False
     respawn_delay: float = 0.0  # [s]
     respawn_max_retries: int = -1  # below zero: no limit
@@ -233,8 +232,7 @@ class _Launch:
         self, element: Element, command: list[str] | list[str | ParameterFile], label: str
     ) -> None:
         """Add a process with the attributes common to nodes and executables."""
-        output = self._text(element, 'output') or 'log'
-        if output not in ('screen', 'log'):
+        if (output := self._text(element, 'output') or 'log') not in ('screen', 'log'):
             raise element.error(f'output: {output!r}; allowed: screen, log')
         if element.attributes.get('on_exit', 'shutdown') != 'shutdown':
             raise element.error(f'on_exit="{element.attributes["on_exit"]}"; allowed: shutdown')
@@ -242,7 +240,6 @@ class _Launch:
             name=f'{label or Path(str(command[0])).name}-{len(self.processes) + 1}',
             command=tuple(command),
             environment=self._environment,
-            output=output,
             respawn=self._flag(element, 'respawn', False),
             respawn_delay=_number(element, 'respawn_delay', float, 0.0),
             respawn_max_retries=int(_number(element, 'respawn_max_retries', int, -1)),

@@ -1,6 +1,8 @@
 """
 Run the processes of a launch: show their output, end them together, return the exit code.
 
+Each line of a process is shown at once, after the name of the process, on the stream it came from.
+
 SIGINT, SIGTERM, SIGHUP or the end of a process with ``on_exit="shutdown"`` begin the shutdown:
 SIGINT to each process group, then SIGTERM, then SIGKILL. Of a launch that is killed the kernel
 sends SIGINT to each process. The exit code is that of the first process that failed, 128 + n for
@@ -12,18 +14,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import itertools
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 from ._evaluate import ParameterFile, Process
-from ._output import Lines, Output
 
 # Time from SIGINT to SIGTERM, and from there to SIGKILL [s].
 PATIENCE = 5.0
@@ -33,16 +37,83 @@ _CANNOT_START = 126
 _PR_SET_PDEATHSIG = 1
 # What a logger of ROS writes before a message.
 _OF_LOGGER = re.compile(r'^\[\w+\] \[[\d.]+\] \[[^\]]*\]: ')
+# Bytes that are read at a time; no pipe holds more than the capacity.
+_CHUNK, _CAPACITY = 1 << 16, 1 << 20
+# Longest line [bytes]; a longer one is split, so that its parts are not copied again and again.
+_LONGEST = 1 << 20
 
 
-def run_processes(processes: Sequence[Process], output: Output) -> int:
+class Screen:
+    """Standard output and standard error of the launch."""
+
+    def __init__(self) -> None:
+        self.when_lost: Callable[[], None] = lambda: None
+        self._lost = False
+
+    def message(self, level: str, source: str, text: str) -> None:
+        """Write a message of the launch; errors and warnings go to standard error."""
+        self.write(1 if level == 'INFO' else 2, f'[{level}] [{source}]: {text}\n'.encode())
+
+    def write(self, descriptor: int, text: bytes) -> None:
+        """Write a text completely; call ``when_lost`` when the reader has closed its end."""
+        while text and not self._lost:
+            try:
+                text = text[os.write(descriptor, text) :]
+            except BlockingIOError:
+                select.select((), (descriptor,), ())
+            except OSError:
+                self._lost = True
+                self.when_lost()
+
+
+class _Lines:
+    """Passes on an output stream of a process line by line; ``last`` is the last, not empty."""
+
+    def __init__(self, stream: IO[bytes], process: str, write: Callable[[bytes], None]) -> None:
+        self._stream, self._process, self._write = stream, process.encode(), write
+        self._rest = self.last = b''
+        os.set_blocking(stream.fileno(), False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(stream, self._read)
+
+    def _read(self) -> bool:
+        """Pass on some data; return False when none is available."""
+        data = self._stream.read(_CHUNK)
+        if data == b'':
+            self._loop.remove_reader(self._stream)
+        *lines, self._rest = (self._rest + (data or b'')).split(b'\n')
+        if len(self._rest) > _LONGEST:
+            lines.append(self._rest)
+            self._rest = b''
+        for line in lines:
+            self._write(b'[%s] %s\n' % (self._process, line.removesuffix(b'\r')))
+            self.last = line.strip() or self.last
+        return bool(data)
+
+    def flush(self) -> None:
+        """Pass on all data available now."""
+        # Not until the end of the stream: a daemon outside the group may never stop writing.
+        for _ in range(_CAPACITY // _CHUNK):
+            if not self._read():
+                break
+
+    def close(self) -> None:
+        """Pass on all data available now, with an unfinished last line, and close."""
+        self.flush()
+        if self._rest:
+            self._write(b'[%s] %s\n' % (self._process, self._rest))
+        self._loop.remove_reader(self._stream)
+        self._stream.close()
+
+
+def run_processes(processes: Sequence[Process], screen: Screen) -> int:
     """
     Run processes to their end and return the exit code; signals are blocked from then on.
 
     To be called in the main thread of a program with one thread that ends soon after.
     """
     with tempfile.TemporaryDirectory(prefix='launch_params_') as directory:
-        return asyncio.run(_Supervisor(output, Path(directory)).run(processes))
+        return asyncio.run(_Supervisor(screen, Path(directory)).run(processes))
 
 
 def _die_with_parent() -> Callable[[], None]:
@@ -61,7 +132,7 @@ def _die_with_parent() -> Callable[[], None]:
 class _Child:
     """A running process, leader of its own group: Ctrl-C in a terminal is for the launch only."""
 
-    def __init__(self, process: Process, words: Sequence[str], output: Output) -> None:
+    def __init__(self, process: Process, words: Sequence[str], screen: Screen) -> None:
         self._popen = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
@@ -77,8 +148,8 @@ class _Child:
         self.signals: list[int] = []
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.streams = [
-            Lines(stream, process.name, process.output, output, error=error)
-            for stream, error in ((self._popen.stdout, False), (self._popen.stderr, True))
+            _Lines(stream, process.name, functools.partial(screen.write, descriptor))
+            for descriptor, stream in enumerate((self._popen.stdout, self._popen.stderr), 1)
             if stream is not None
         ]
 
@@ -126,15 +197,15 @@ def _runs(group: int) -> bool:
 class _Supervisor:
     """Starts, watches and ends the processes of a launch."""
 
-    def __init__(self, output: Output, directory: Path) -> None:
-        self._output = output
+    def __init__(self, screen: Screen, directory: Path) -> None:
+        self._screen = screen
         self._directory = directory
         self._children: set[_Child] = set()
         self._closing = asyncio.Event()
         self._failure = 0
         self._first = ''
         self._reasons: dict[str, str] = {}  # last lines of failed processes
-        output.when_lost = lambda: self._shut_down('the output is no longer read')
+        screen.when_lost = lambda: self._shut_down('the output is no longer read')
 
     async def run(self, processes: Sequence[Process]) -> int:
         """Run all processes to their end and return the exit code."""
@@ -146,7 +217,7 @@ class _Supervisor:
             await asyncio.gather(*(self._keep(process) for process in processes))
             if self._failure:
                 # Once more, because many lines may have come since.
-                self._output.message('ERROR', 'launch', self._first)
+                self._screen.message('ERROR', 'launch', self._first)
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         return self._failure
@@ -160,7 +231,7 @@ class _Supervisor:
         """Handle a signal to the launch."""
         if self._closing.is_set():
             text = f'{number.name} again: already shutting down, SIGTERM and SIGKILL follow'
-            self._output.message('WARN', 'launch', text)
+            self._screen.message('WARN', 'launch', text)
         else:
             self._shut_down(f'{number.name} received')
 
@@ -168,7 +239,7 @@ class _Supervisor:
         """Begin the shutdown."""
         if not self._closing.is_set():
             self._closing.set()
-            self._output.message('INFO', 'launch', f'shutting down: {reason}')
+            self._screen.message('INFO', 'launch', f'shutting down: {reason}')
 
     async def _keep(self, process: Process) -> None:
         """Run a process, and again as long as it respawns."""
@@ -190,7 +261,7 @@ class _Supervisor:
             self._first = f'{process.name} failed with exit code {code}{reason and ": "}{reason}'
         if process.respawn and not self._closing.is_set():
             text = f'has ended {start} times and is NOT started again; the others go on without it'
-            self._output.message('ERROR', process.name, text)
+            self._screen.message('ERROR', process.name, text)
 
     async def _run(self, process: Process) -> int:
         """Run a process once; return its exit code, 0 if it left as the shutdown asked."""
@@ -202,12 +273,12 @@ class _Supervisor:
                 word = str(path)
             words.append(word)
         try:
-            child = _Child(process, words, self._output)
+            child = _Child(process, words, self._screen)
         except (OSError, subprocess.SubprocessError) as error:
-            self._output.message('ERROR', name, f'process cannot be started: {error}')
+            self._screen.message('ERROR', name, f'process cannot be started: {error}')
             return _CANNOT_START
         self._children.add(child)
-        self._output.message('INFO', name, f'process started with pid [{child.pid}]')
+        self._screen.message('INFO', name, f'process started with pid [{child.pid}]')
         # It may have ended before it was one of the children.
         child.poll()
         end = asyncio.create_task(self._end(process, child))
@@ -228,7 +299,7 @@ class _Supervisor:
         if not asked:
             last = child.streams[1].last.decode(errors='replace')
             self._reasons[name] = _OF_LOGGER.sub('', last)
-        self._output.message('INFO' if asked else 'ERROR', name, text)
+        self._screen.message('INFO' if asked else 'ERROR', name, text)
         await child.end_remains()
         for stream in child.streams:
             stream.close()
@@ -238,11 +309,11 @@ class _Supervisor:
         """End a process when the shutdown begins."""
         name = process.name
         await self._closing.wait()
-        self._output.message('INFO', name, f"sending signal 'SIGINT' to process[{name}]")
+        self._screen.message('INFO', name, f"sending signal 'SIGINT' to process[{name}]")
         child.send(signal.SIGINT)
         for number in (signal.SIGTERM, signal.SIGKILL):
             await asyncio.sleep(PATIENCE)
-            self._output.message(
+            self._screen.message(
                 'ERROR',
                 name,
                 f"process[{name}] failed to terminate '{PATIENCE:g}' seconds after receiving "

@@ -78,17 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
         print('\n'.join(line for process in processes for line in _describe(process)))
         return 0
     # Not at the top: the command line starts without asyncio.
-    from ._output import Output, new_log_directory
-    from ._processes import run_processes
+    from ._processes import Screen, run_processes
 
-    log_directory = new_log_directory(environment)
-    output = Output(log_directory)
-    try:
-        for line in filter(None, [note, f'log files are in {log_directory}']):
-            output.message('INFO', 'launch', line)
-        return run_processes(processes, output)
-    finally:
-        output.close()
+    screen = Screen()
+    if note:
+        screen.message('INFO', 'launch', note)
+    return run_processes(processes, screen)
 
 
 def _parse_arguments(words: Sequence[str]) -> dict[str, str]:
@@ -129,7 +124,6 @@ def _describe(process: Process) -> list[str]:
         else:
             words.append(word)
     notes = {
-        f'output {process.output}': True,
         f'respawn after {process.respawn_delay:g} s': process.respawn,
         'the launch ends with it': process.ends_all,
     }
