@@ -282,5 +282,5 @@ def test_a_rig_file_has_limits(tmp_path):
     ((_, frame, _),) = follow(Follower(rig), pictures)
     assert {one.status for one in frame.estimates.values()} == {UNCERTAIN}
     file.write_text(f'{text}detection: {{softest: 4.0}}\n')
-    with pytest.raises(InputError, match=r'softest = 4, allowed: at most fastest = 3\.2'):
+    with pytest.raises(InputError, match=r'softest = 4 px, allowed: at most fastest = 3\.2'):
         load_rig(file)

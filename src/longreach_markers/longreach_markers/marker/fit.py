@@ -1,13 +1,9 @@
 """
 Maximum-likelihood refinement of a circular marker in a grey image.
 
-All parameters of the model (:mod:`longreach_markers.marker.pixel_model`) are estimated from the
-pixels near both edges (:mod:`longreach_markers.marker.pixel_selection`) by the Levenberg-Marquardt
-method; the covariance is the inverse normal matrix times the variance of the residuals. Sectors of
-the rim whose pixels do not fit are left out and the fit is repeated, so that an occluder does not
-shift the result.
-
-Functions share the arrays of :func:`longreach_markers.marker.pixel_model.fill_normal_equations`.
+Sectors of the rim whose pixels do not fit are left out and the fit is repeated, so that an
+occluder does not shift the result. Functions share the arrays of
+:func:`longreach_markers.marker.pixel_model.fill_normal_equations`.
 """
 
 from __future__ import annotations

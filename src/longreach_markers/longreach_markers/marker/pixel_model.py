@@ -1,26 +1,15 @@
 """
 Model of pixels near the edges of a circular marker, and the normal equations of its fit.
 
-The edges of a marker are circles in a plane. Their image, in undistorted (pinhole) pixels x, is
-
-    x(t) = c + s A e(t) / (1 + s h . e(t)),    e(t) = (cos t, sin t)
-
-with s = 1 for the outer edge and s = rho for the inner edge: the homography of the plane with c
-the projected centre of the circle, A its symmetric shape matrix, and h the perspective. With the
-plane's normal n (in the frame of pinhole pixels, n_px = K^-T n), h follows from A and c,
-
-    h = -A n_uv / (n_u c_u + n_v c_v + n_w),
-
-since the vanishing line of the plane is n. Without the normal, h is estimated with a prior.
-
-A blurred edge with radius of curvature R has, at the signed distance d, the profile
-Phi((d + sigma^2 / (2 R)) / sigma), with the normal distribution function Phi and
-sigma^2 = m . S m for the edge's normal m: S is the covariance of lens, pixel and motion blur
-together. Its larger eigenvalue exceeds the smaller one by the variance of a box, the motion
-during the exposure, whose fourth cumulant gives a correction of Phi (Edgeworth series). The grey
-level of a pixel is the sum of both steps between three levels, each linear over the image to
-represent shading. Uneven light such as glare can be represented by a level and a slope across the
-edge in each sector of the rim, which are eliminated by the Schur complement.
+The image x(t) of both edges, in undistorted (pinhole) pixels, with centre c, shape matrix A and
+perspective h, is in docs/vision.md, "Maximum likelihood". A blurred edge with radius of curvature
+R has, at the signed distance d, the profile Phi((d + sigma^2 / (2 R)) / sigma), with the normal
+distribution function Phi and sigma^2 = m . S m for the edge's normal m: S is the covariance of
+lens, pixel and motion blur together. Its larger eigenvalue exceeds the smaller one by the variance
+of a box, the motion during the exposure, whose fourth cumulant gives a correction of Phi
+(Edgeworth series). The grey level of a pixel is the sum of both steps between three levels, each
+linear over the image. The light of sectors, a level and a slope across the edge in each, is
+eliminated by the Schur complement.
 
 :mod:`longreach_markers.marker.pixel_parameters` has the parameters, of a shadow and a bend, too.
 """

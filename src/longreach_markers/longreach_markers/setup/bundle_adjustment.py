@@ -1,15 +1,11 @@
 """
 Least squares for camera poses and point coordinates, and its initial values.
 
-The pose of a single camera has several local minima, above all with few or coplanar points. The
-solutions of several solvers (SQPNP, IPPE, EPNP, P3P on triples) serve as initial values, each
-refined by Levenberg-Marquardt with lens distortion. The minima of all cameras are then combined
-and refined together with the coordinates of the points; their measured coordinates fix the world
-frame. Unknowns: for each camera, rotation vector and translation as in
+The pose of a single camera has several local minima: the solutions of several solvers (SQPNP,
+IPPE, EPNP, P3P on triples) are refined by Levenberg-Marquardt with lens distortion. The minima of
+all cameras are combined and refined together with the coordinates of the points, whose measured
+values fix the world frame. Unknowns: for each camera, rotation vector and translation as in
 :class:`longreach_markers.camera.geometry.Pose`, then the coordinates of each point.
-
-Errors of the estimated poses and the plane are correlated, because both stem from the same points.
-The predicted accuracy of markers accounts for this by their joint covariance.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """
 Poses of cameras, and the plane of the boom, from laser-measured reference points.
 
-First each camera separately, then jointly (:mod:`longreach_markers.setup.bundle_adjustment`): all
-poses and the coordinates of the points, with the laser's coordinates and distances as measurements
-in addition to the pixels. Pixel errors are usually far smaller than laser errors (a hundredth of a
-pixel is 0.1 mm at 22 m), so that the cameras correct the coordinates. The laser's coordinates
-define the world frame, which pixels cannot determine. The joint covariance of poses and points
-gives that of the plane through the adjusted points, and of any marker located later. The
-intrinsics are treated as exact.
+All poses and the coordinates of the points are estimated jointly
+(:mod:`longreach_markers.setup.bundle_adjustment`), with the laser's coordinates and distances as
+measurements in addition to the pixels. The laser's coordinates define the world frame. The joint
+covariance of poses and points gives that of the plane through the adjusted points, and of any
+marker located later. The intrinsics are treated as exact.
 
 Source: Henikl 2015, 4.2.2, which estimates only the pose of each single camera.
 """

@@ -6,14 +6,10 @@ The pose of a body with markers at p_i in its frame minimises
     sum_i r_i^T (N_i + s^2 I)^-1 r_i,   r_i = z_i - R p_i - t,
 
 with the measured positions z_i, their covariances N_i from the pixels and the deviation s of the
-p_i. It starts from the solution of Kabsch (1976) and is found by Gauss-Newton on SO(3), with
-rotation vectors in the frame of the body. Errors of camera poses and of the plane, which are not
-weights here because they move all markers together, are propagated through the estimate with
-their correlation between markers; the other systematic errors, of calibrations, have an unknown
-correlation, so that both extremes, independent and common, are added. The deviation s is
-systematic too: it is the same in all images.
-
-A group that is not rigid, or whose p_i are wrong, shows in the chi-square of the residuals.
+p_i, by Gauss-Newton on SO(3) from the solution of Kabsch (1976). Errors of camera poses and plane,
+which move all markers together, are no weights but propagated with their correlation; the other
+systematic errors, of calibrations, have an unknown correlation, so that both extremes, independent
+and common, are added. The deviation s is the same in all images.
 """
 
 from __future__ import annotations
@@ -52,12 +48,7 @@ class _Located(NamedTuple):
 
 
 def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> BodyEstimate:
-    """
-    Estimate the pose of a body from the estimates of its markers at one time.
-
-    Without a pose, with the reason, for fewer than three markers, markers on one line, an
-    uncertain rotation, and positions that do not fit the body.
-    """
+    """Estimate the pose of a body from its markers at one time; the reason where there is none."""
     located = _usable(body, estimates)
     names = tuple(one.name for one in located)
     if len(located) < LEAST_MARKERS:
@@ -176,11 +167,8 @@ def _aligned(points: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _systematic(rig: Rig, located: list[_Located]) -> np.ndarray:
-    """
-    Return the covariance (3n, 3n) of positions from errors common to all images [m^2].
-
-    As if both cameras had pixels of equal variance; what is stated beyond that is added twice.
-    """
+    """Return the covariance (3n, 3n) of positions from errors common to all images [m^2]."""
+    # As if both cameras had pixels of equal variance; what is stated beyond that is added twice.
     plane = np.zeros((3, 3)) if rig.plane.covariance is None else rig.plane.covariance
     causes = block_diag(pose_covariances(rig), plane)
     effects = np.concatenate([_sensitivity(rig, one) for one in located])

@@ -1,20 +1,12 @@
 """
 Tracking of the markers in the images of one camera.
 
-Each marker is searched around the prediction of its filter
-(:mod:`longreach_markers.tracking.image_motion`), within the uncertainty of the prediction. Only
-observations that match its appearance - size, shape, inner edge, polarity - are accepted, and
-after a loss only those with enough of the rim visible.
-
-No ellipse is assigned to two markers. A marker in sight whose window cannot contain another one
-keeps what is found there. All others, near each other or lost, are assigned jointly
-(:mod:`longreach_markers.tracking.association`): while one of two ambiguous markers is hidden, both
-are predicted; once both are in sight they are tracked, and flagged until they are initialised
-again or the other camera resolves the ambiguity.
-
-Rings that stay lost are searched for in a part of each image, within the uncertainty of their
-predictions, which grows to the size of the image. A ring that may be several lost markers is
-tracked as one of them and flagged.
+Each marker is searched around the prediction of its filter (:mod:`.image_motion`). A marker in
+sight whose window cannot contain another one keeps what is found there. All others, near each
+other or lost, are assigned jointly (:mod:`.association`): while one of two ambiguous markers is
+hidden, both are predicted; once both are in sight they are tracked, and flagged until they are
+initialised again or the other camera resolves the ambiguity. Rings that stay lost are searched for
+in a part of each image; one that may be several lost markers is tracked as one and flagged.
 """
 
 from __future__ import annotations

@@ -5,13 +5,10 @@ Images of all cameras with equal stamps are a set at once; for cameras that are 
 the earliest image is joined by the nearest one of each other camera, within a tolerance. The
 result depends on stamps only, unless one camera lags behind another by more than the timeout.
 
-A stamp far from the camera's previous one is either wrong or a jump in time. If the next images
-continue from the old time, the stamp was wrong, and its image is dropped. If three, more than one
-of a camera, continue from the new time, none is dropped: a forward jump is a pause, a backward
-jump a restart.
-
-An image equal to the camera's previous one in every pixel is a copy of it with a later stamp, as
-noise makes real images differ: it is dropped and counted.
+A stamp far from the camera's previous one is wrong, and its image dropped, if the next images
+continue from the old time. If three, more than one of a camera, continue from the new time, a
+forward jump is a pause, a backward jump a restart. An image equal to the previous one in every
+pixel is a copy of it, as noise makes real images differ: it is dropped and counted.
 """
 
 from __future__ import annotations

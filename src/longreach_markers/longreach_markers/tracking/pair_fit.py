@@ -2,22 +2,16 @@
 Least squares for two cameras that see the same markers: clocks, poses, and what changed them.
 
 Both rays to a marker and the baseline lie in one plane: e = b . (d_l x d_r) = 0, with the rays d
-and the baseline b in the world. If the stamps of the second camera are late by T, its track holds
-at stamp t + T what the first camera saw at stamp t, and e(T) = 0. T minimises e over all sightings
-of all markers; the second track is interpolated by cubic splines, so that T may exceed the
-interval between images. The derivative of e by T is the image velocity across the epipolar line:
-markers that stand still, or move along these lines, carry no information.
+and the baseline b in the world. If the stamps of the second camera are late by T, its track,
+interpolated by cubic splines, holds at stamp t + T what the first camera saw at t. T minimises e
+over all sightings of all markers; markers that stand still, or move along the epipolar lines,
+carry no information.
 
 Estimated together with T are the pose of the second camera and a constant error of each marker's
-pixel, so that a bumped camera does not look like an offset. Rolling shutters expose row v later
-than the middle row by line_time (v - v_middle): e contains the difference of both delays times the
-velocity. The equations are solved again with the mean line time and the difference of both as
-further unknowns, or with one of both alike, which are used where they are significant.
-
-A clock that jumped has another offset in each part of the time, a camera that was bumped another
-pose: they are unknowns of these parts. Residuals are weighted by Huber's function; the standard
-error is the larger one of that from their scatter and that from blocks of time (residuals that
-persist).
+pixel, and, where they are significant, line times: rolling shutters expose row v later than the
+middle row by line_time (v - v_middle). A clock that jumped has another offset in each part of the
+time, a camera that was bumped another pose. Residuals are weighted by Huber's function; the
+standard error is the larger one of that from their scatter and that from blocks of time.
 """
 
 from __future__ import annotations

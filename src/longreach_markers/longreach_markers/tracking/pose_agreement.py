@@ -1,13 +1,10 @@
 """
 Agreement of cameras: whether their poses fit, which camera has moved, and its new pose.
 
-Both rays to a marker miss each other by a gap, in pixels, with a known variance from pixels and
-poses. The typical square of gap over deviation, its median over 0.455, is 1 if these variances are
-correct, for any share of wrong sightings below a half; a bumped camera, a wrong pose or a poor
-calibration make it large. Gaps alone cannot tell which of two cameras is wrong: a rotation of one
-has the effect of an opposite one of the other. If a camera was bumped during the recording,
-however, all markers jump in its image, and in no other. Of three cameras or more, the wrong one
-disagrees with all others, which agree with each other.
+The typical square of the gap between both rays over its deviation, its median over 0.455, is 1 if
+covariances are correct, for any share of wrong sightings below a half. Gaps alone cannot tell
+which of two cameras is wrong. If one was bumped during the recording, all markers jump in its
+image, and in no other; of three cameras or more, the wrong one disagrees with all others.
 
 A pose is refined with the other cameras and the plane as reference. Each sighting gives two
 equations: its gap, and the distance of the triangulated point from the plane. Sightings by several
@@ -174,12 +171,9 @@ def compare_poses(sightings: Sightings, clocks: Clocks) -> list[Agreement]:
 
 
 def size_warning(sightings: Sightings) -> str:
-    """
-    Return a warning if rings have another size than the rig says in all cameras; empty for none.
-
-    By the sum of the radii of both edges: what a sensor makes of a blurred edge moves them in
-    opposite directions, by up to 4 % of the radius, and the sum by 0.4 %.
-    """
+    """Return a warning if rings have another size than the rig says in all cameras, or ''."""
+    # By the sum of the radii of both edges: what a sensor makes of a blurred edge moves them in
+    # opposite directions, by up to 4 % of the radius, and the sum by 0.4 %.
     rig, found = sightings.rig, []
     for camera, mounted in rig.cameras.items():
         appearance, sizes = Appearance(mounted, rig), []
@@ -228,19 +222,14 @@ def wrong_camera(agreements: Sequence[Agreement], known: str = '') -> tuple[str,
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Refinement:
-    """
-    A pose found again from tracked markers, with covariance, also from other poses and plane.
-
-    ``turned`` [rad], ``shifted`` [m]; ``before``, ``after``: typical chi-square of the gaps, from
-    pixels alone.
-    """
+    """A pose found again, with covariance from tracked markers, other poses and plane."""
 
     camera: str
     pose: Pose
-    turned: float
-    shifted: float
+    turned: float  # [rad]
+    shifted: float  # [m]
     sightings: int
-    before: float
+    before: float  # typical chi-square of the gaps, from pixels alone
     after: float
 
 
@@ -339,13 +328,7 @@ def refine_pose(
 
 
 class CameraJudge:
-    """
-    Judges clocks and poses of a rig's cameras by their latest sightings.
-
-    One estimate of two cameras for each call, since it takes some 0.1 s during which images wait.
-    ``now`` is on the monotonic clock [s]; the first round begins 10 s later. ``offset``,
-    ``agreement``: of the first two cameras that differ, or else of the first two; None: unknown.
-    """
+    """Judges clocks and poses of a rig's cameras by their latest sightings."""
 
     def __init__(self, rig: Rig, now: float) -> None:
         # Not at the first estimate, while images wait.
@@ -355,6 +338,7 @@ class CameraJudge:
         self._sightings = Sightings(rig, _LATEST)
         self._begun = now
         self._round: Iterator[None] | None = None
+        # Of the first two cameras that differ, or else of the first two; None: unknown.
         self.offset: ClockOffset | None = None
         self.agreement: Agreement | None = None
         self._size = ''
@@ -364,7 +348,8 @@ class CameraJudge:
         self._sightings.add(frame)
 
     def work(self, now: float) -> bool:
-        """Make the next estimate that is due."""
+        """Make the next estimate that is due at a monotonic time [s]."""
+        # One of two cameras for each call, since it takes some 0.1 s during which images wait.
         if self._round is None:
             if now - self._begun < _ROUND:
                 return False

@@ -1,14 +1,5 @@
 """
-Positions of markers in space, from one camera or more.
-
-With one camera, the position is the intersection of its ray with the plane of motion, Henikl 2015,
-(38). With several there are those of each camera in the plane, merged with minimum variance,
-taking into account that errors of the plane are common to all; and the triangulated one, which
-does not depend on the plane. Its distance from the plane shows whether the assumption
-holds: if a boom sways by 100 mm, positions in the plane are off by about 30 mm.
-
-Images taken at different times are reduced to the time of the first one: the pixels of the other
-cameras are interpolated or extrapolated from their latest images.
+Positions of markers in space, from one camera or more; docs/vision.md, "Positions".
 
 BLAS threads slow down problems of this size, especially on a busy machine: set
 OPENBLAS_NUM_THREADS=1 in the environment of the process before it imports numpy.
