@@ -100,7 +100,11 @@ class ControllerNode(CycleNode[CraneCommand]):
             in_mid_run = stamp >= self._period and self._watch_clock is not None
             if in_mid_run and not sample.is_valid:
                 raise InputError('it has no finite position: waiting for one')
-            self._take_over(stamp, sample)
+            # From zero at the start of a run, else from the sample's position.
+            self._cycle = round(stamp / self._period) - 1
+            if self._cycle >= 0 and sample.is_valid:
+                observer = self._controller.initial_state(sample.car_position).observer
+                self._state = self._state._replace(observer=observer)
         else:
             missed = round((stamp - latest) / self._period) - 1
             self._predict(missed, latest)
@@ -116,13 +120,6 @@ class ControllerNode(CycleNode[CraneCommand]):
         self._begin()
         if emergency is not Emergency.NONE:
             self._state = self._state._replace(emergency=emergency, command=Command(0.0, True))
-
-    def _take_over(self, stamp: int, sample: Sample) -> None:
-        """Start with a sample: from zero at the start of a run, else from its position."""
-        self._cycle = round(stamp / self._period) - 1
-        if self._cycle >= 0 and sample.is_valid:
-            observer = self._controller.initial_state(sample.car_position).observer
-            self._state = self._state._replace(observer=observer)
 
     def _predict(self, missed: int, latest: int) -> None:
         """Run missed cycles, up to a limit after which predictions are constant."""

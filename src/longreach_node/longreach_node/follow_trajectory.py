@@ -137,21 +137,17 @@ class TrajectoryAction:
     def _on_goal(self, goal: Any) -> GoalResponse:
         """Accept or reject a goal; an action has no place for the reason but the log."""
         try:
-            self._planned = self._goal_of(goal)
+            if goal.multi_dof_trajectory.points:
+                raise InputError('multi_dof_trajectory has points, allowed: none')
+            if not goal.trajectory.points:
+                raise InputError('the trajectory has no points, allowed: one or more')
+            tolerances = tolerances_of(goal, self._joints)
+            trajectory, begin = self._plan(goal.trajectory, tolerances.path)
         except InputError as error:
             self._node.get_logger().warning(f'goal rejected: {error}')
             return GoalResponse.REJECT
+        self._planned = Goal(self._joints, trajectory, tolerances), begin
         return GoalResponse.ACCEPT
-
-    def _goal_of(self, goal: Any) -> tuple[Goal, Callable[[], None]]:
-        """Return a goal and the function that begins it; InputError when it is refused."""
-        if goal.multi_dof_trajectory.points:
-            raise InputError('multi_dof_trajectory has points, allowed: none')
-        if not goal.trajectory.points:
-            raise InputError('the trajectory has no points, allowed: one or more')
-        tolerances = tolerances_of(goal, self._joints)
-        trajectory, begin = self._plan(goal.trajectory, tolerances.path)
-        return Goal(self._joints, trajectory, tolerances), begin
 
     def _on_accepted(self, handle: Any) -> None:
         """Begin the goal that was accepted; the one before it ends."""

@@ -124,25 +124,9 @@ class Simulation(Generic[State, Command]):
         return self.finished or (self.paused and not self._steps_left)
 
     @property
-    def _is_at_end(self) -> bool:
-        """Whether the present sample is the last one."""
-        settings = self.settings
-        return bool(settings.duration) and self.time >= settings.duration - 0.5 * settings.step
-
-    @property
     def _is_driven_by_answers(self) -> bool:
         """Whether each answer lets the next sample follow at once."""
         return self.settings.lockstep and self.settings.real_time_factor == 0.0
-
-    @property
-    def _period(self) -> float:
-        """How often to look whether a sample is due [s]."""
-        settings = self.settings
-        if self.stepping or settings.real_time_factor == 0.0:
-            return SHORTEST_PERIOD
-        period = 1.0 / (settings.publish_rate * settings.real_time_factor)
-        # Between samples that are far apart the time is published again.
-        return max(SHORTEST_PERIOD, period / math.ceil(period / PAUSED_PERIOD))
 
     def _due(self, now: float) -> int:
         """Return by how many samples the schedule is ahead of the present one; 1 at factor 0."""
@@ -290,7 +274,8 @@ class Simulation(Generic[State, Command]):
         """Advance to the next sample and publish it, or end after the last one."""
         if self._stands_still:
             return
-        if self._is_at_end:
+        settings = self.settings
+        if settings.duration and self.time >= settings.duration - 0.5 * settings.step:
             self.finished = True
             self.stop_steps('the simulation has ended')
             self._node.flush()
@@ -343,8 +328,14 @@ class Simulation(Generic[State, Command]):
         self._set_period()
 
     def _set_period(self) -> None:
-        """Set the period of the ticks; of a loop that answers drive, they check the deadline."""
-        period = _LOCKSTEP_PERIOD if self._is_driven_by_answers else self._period
+        """Set how often to look whether a sample is due; or at the deadline, if answers drive."""
+        settings, period = self.settings, SHORTEST_PERIOD
+        if self._is_driven_by_answers:
+            period = _LOCKSTEP_PERIOD
+        elif not self.stepping and settings.real_time_factor > 0.0:
+            period = 1.0 / (settings.publish_rate * settings.real_time_factor)
+            # Between samples that are far apart the time is published again.
+            period = max(SHORTEST_PERIOD, period / math.ceil(period / PAUSED_PERIOD))
         self._node.set_period(period)
 
     def _begin_anew(self) -> None:
