@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,11 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import load_sensors
 from longreach_boom.spec import BOOM, BoomOptions
 from longreach_boom.statics import equilibrium, static_row
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_count
 from longreach_dynamics.kinematics import joint_places, solve_pose
-from longreach_tools.arguments import (
-    add_common,
-    add_degrees,
-    count,
-    not_negative,
-    numbers,
-    positive,
-    seed,
-    sweep,
-)
+from longreach_tools.arguments import add_common, count, not_negative, numbers, sweep
 from longreach_tools.cli import say
 from longreach_tools.machine_command import (
-    add_duration,
     add_study,
     case_of,
     machine_of,
@@ -46,6 +35,7 @@ from longreach_tools.poses import pose_of, radians_of
 
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
 _CLOSE, _MOST_ROUNDS = 1e-5, 50
+_WHOLE = 'of the run (default: of the scenario)'
 
 
 def add_studies(commands: Any) -> None:
@@ -53,11 +43,12 @@ def add_studies(commands: Any) -> None:
     study = functools.partial(add_study, BOOM, commands)
     modes = study('modes', _run_modes, 'natural frequencies, compared with finite elements')
     _add_pose(modes, 'sprawled')
-    modes.add_argument('--pistons', choices=PISTONS, default='locked')
+    modes.add_argument('--pistons', choices=PISTONS, default='locked', help='(default: locked)')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
-    _number(modes, '--count', count(1_000_000), 6, 'number of modes')
+    number, text = count(1_000_000), 'number of modes (default: 6)'
+    modes.add_argument('--count', metavar='N', type=number, default=6, help=text)
     add_format(modes)
-    modes.add_argument('--plot', metavar='FILE', type=Path, help='mode shapes')
+    modes.add_argument('--plot', help='mode shapes')
 
     statics = study('statics', _run_statics, 'forces, pressures and deflections at rest')
     _add_pose(statics, 'sprawled')
@@ -71,11 +62,11 @@ def add_studies(commands: Any) -> None:
 
     basis = study('basis', _run_basis, 'Ritz functions of the beams')
     add_format(basis)
-    basis.add_argument('--plot', metavar='FILE', type=Path, help='figure 11 of the paper')
+    basis.add_argument('--plot', help='figure 11 of the paper')
 
     release = study('release', _run_release, 'sudden release of a load', ())
     _add_pose(release, 'site', load=90.0)
-    add_duration(release)
+    add_common(release, '--duration', help=_WHOLE)
     text = 'friction of the pistons (default: on)'
     release.add_argument('--friction', choices=('on', 'off'), default='on', help=text)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
@@ -87,26 +78,12 @@ def add_studies(commands: Any) -> None:
         ' are when messages come, whose stamps are that time.'
     )
     measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
-    add_duration(measure)
-    measure.add_argument(
-        '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
-    )
-    measure.add_argument('--seed', type=seed, help="of the noise (default: the sensor file's)")
-    _number(measure, '--rate', positive, 20.0, 'rows per second')
-    measure.add_argument(
-        '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'
-    )
-
-
-def _number(
-    parser: argparse.ArgumentParser,
-    flag: str,
-    kind: Callable[[str], float],
-    default: float,
-    text: str,
-) -> None:
-    """Add an option that is a number."""
-    parser.add_argument(flag, type=kind, default=default, help=f'{text} (default: {default:g})')
+    add_common(measure, '--duration', help=_WHOLE)
+    text = 'sensor file, or default, or typical (default)'
+    measure.add_argument('--sensors', default='typical', help=text)
+    measure.add_argument('--seed', help="of the noise (default: the sensor file's)")
+    measure.add_argument('--rate', default=20.0, help='rows per second (default: 20)')
+    measure.add_argument('--csv', required=True, help='signals as columns')
 
 
 # --- boom, pose and load ----------------------------------------------------------------------
@@ -119,10 +96,10 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
         'a pose of the boom file, or joint angles a,b,.. [rad] (default: sprawled, of release'
         ' site, or the first of the file)'
     )
-    add_common(parser, '--pose', help=text)
+    add_common(parser, '--pose', metavar='POSE|RAD,..', help=text)
     text = 'position of the tip of the bent boom [m]; selects the pose nearest to --pose'
     add_common(parser, '--tip', type=numbers, metavar='X,Z', help=text)
-    add_degrees(parser)
+    add_common(parser, '--degrees', False)
     text = 'mass at the tip [kg] (default: 0, of release 90)'
     add_common(parser, '--load', load, type=not_negative, help=text)
 
@@ -142,8 +119,7 @@ def _angles(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
     angles = pose_of(arguments, boom, boom.size, arguments.usual_pose)
     if arguments.tip is None:
         return angles
-    if len(arguments.tip) != 2:
-        raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: x,z')
+    check_count('--tip', arguments.tip, 2, 'x,z')
     boom.check_pose(angles)
     loads, wanted, limits = _loads(arguments, boom), np.array(arguments.tip), boom.joint_limits()
     lengths, sag = [beam.length for beam in boom.beams], np.zeros(2)

@@ -29,7 +29,7 @@ from longreach_control.results import (
     settling_of,
     summarize,
 )
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_dynamics.parallel import run_jobs
 from longreach_tools.arguments import count, names
 from longreach_tools.options import add_workers
@@ -58,9 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         description='The results are a table, a figure for each controller, and JSON, in a'
         ' directory. A benchmark that was stopped goes on where it was. See docs/damping.md.',
     )
-    damping.add_argument('--file', type=Path, metavar='FILE.yaml', help='the boom')
+    damping.add_argument('--file', help='boom (default: the installed boom.yaml)')
     damping.add_argument(
         '--postures',
+        metavar='N',
         type=count(10_000),
         default=POSTURES,
         help=f'how many of the drawn ones (default: {POSTURES})',
@@ -82,8 +83,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     damping.add_argument(
         '--results',
-        type=Path,
-        metavar='DIR',
         default=Path('out/damping'),
         help='directory of the results (default: out/damping)',
     )
@@ -96,8 +95,7 @@ def _damping(arguments: argparse.Namespace) -> None:
     """Run ``damping``."""
     boom = load_boom(arguments.file) if arguments.file else load_boom()
     for name in arguments.disturbances:
-        if name not in DISTURBANCES:
-            raise InputError(f'disturbance {name!r}, allowed: {", ".join(DISTURBANCES)}')
+        check_among('disturbance', name, DISTURBANCES)
     _check_neighbours(arguments.controllers)
     controllers = {name: controller_of(name) for name in arguments.controllers}
     if _ROS in controllers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ def add_studies(commands: Any) -> None:
     add_results(task, 'one row per control cycle', CRANE.figure())
     add_format(study('design', _run_design, 'design observer and regulator for a crane'))
     unit = study('fmu', _run_fmu, 'write the plant as an FMU 2.0: model exchange, co-simulation')
-    unit.add_argument('--out', metavar='FILE', type=Path, required=True)
+    unit.add_argument('--out', metavar='FILE.fmu', required=True, help='the FMU')
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
     point.add_argument('position', type=finite, help='desired position of the car [m]')

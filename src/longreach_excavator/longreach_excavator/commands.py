@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,16 +23,8 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.step_study import step_study
-from longreach_tools.arguments import (
-    add_common,
-    add_degrees,
-    finite,
-    not_negative,
-    numbers,
-    positive,
-)
+from longreach_tools.arguments import add_common, finite, not_negative, numbers, positive
 from longreach_tools.machine_command import (
-    add_duration,
     add_scenario,
     add_study,
     case_of,
@@ -72,7 +63,8 @@ def add_studies(commands: Any) -> None:
     steps = add('steps', _run_steps, 'force in A by cohesions and step sizes (figures 5.33, 5.34)')
     add_results(steps, 'cohesion, step, time and force of all rows', 'the forces over time')
     out = add('breakout', _run_breakout, 'breakout forces of bucket and arm, and pin loads')
-    out.add_argument('--pose', default='dig', help='of the other joints (default: dig)')
+    text = 'of the other joints (default: dig)'
+    out.add_argument('--pose', metavar='NAME', default='dig', help=text)
     add_results(out, 'both strokes; column arm: 1 or 0: the bucket', 'forces, loads of joints')
     _add_pose(add('pose', _run_pose, 'lengths, levers and forces of a pose at rest'))
 
@@ -104,14 +96,14 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         help="lock boom and arm, so that the bucket's joint stands, as (4.1) assumes; mode"
         ' hydraulic only',
     )
-    add('--pose', default='dig', help='initial pose of the file (default: dig)')
+    add('--pose', metavar='NAME', default='dig', help='initial pose of the file (default: dig)')
     _add_soil(parser)
-    add_duration(parser)
+    add_common(parser, '--duration', help='of the run (default: of the scenario)')
 
 
 def _add_soil(parser: argparse.ArgumentParser) -> None:
     """Add cohesion and depth."""
-    text = '[Pa] (default: that of the file)'
+    text = 'of the soil [Pa] (default: that of the file)'
     add_common(parser, '--cohesion', type=not_negative, help=text)
     _add_depth(parser, 'swing')
 
@@ -240,7 +232,8 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
 def _add_pose(pose: argparse.ArgumentParser) -> None:
     """Add the options of ``pose``."""
     add = pose.add_mutually_exclusive_group().add_argument
-    add('--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)')
+    text = 'pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
+    add('--pose', metavar='POSE|RAD,..', help=text)
     add(
         '--tip',
         type=numbers,
@@ -248,9 +241,9 @@ def _add_pose(pose: argparse.ArgumentParser) -> None:
         help='position of the tooth [m] and, if given, angle of the bucket to the horizontal'
         ' [rad]: the pose nearest to the first one of the file',
     )
-    add_degrees(pose)
+    add_common(pose, '--degrees', False)
     add_format(pose)
-    pose.add_argument('--plot', metavar='FILE', type=Path, help='the machine with its pins')
+    pose.add_argument('--plot', help='the machine with its pins')
 
 
 def _run_pose(arguments: argparse.Namespace) -> None:
@@ -301,8 +294,6 @@ def _add_inverse(inverse: argparse.ArgumentParser) -> None:
     add = inverse.add_argument
     add(
         '--motion',
-        metavar='FILE.csv',
-        type=Path,
         required=True,
         help='time, theta_2 to theta_4 [rad] (or _deg), and if known omega_2 .., alpha_2 ..,'
         ' force_x, force_z on the tooth, soil_moment about it, bucket_mass in the bucket; what dig'
@@ -357,8 +348,6 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
     add = cohesion.add_argument
     add(
         '--data',
-        metavar='FILE.csv',
-        type=Path,
         required=True,
         help='time and any of force_lk, force_pk [N], strain_lk, strain_pk, theta_2 .. [rad]'
         ' (or _deg), length_boom .. [m]; one row without time: the end of the digging',

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_count
 from longreach_harvester.bodies import PRESSURE_1
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
@@ -21,7 +21,7 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS, HarvesterRun
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
-from longreach_tools.arguments import add_degrees, numbers, positive
+from longreach_tools.arguments import add_common, numbers
 from longreach_tools.machine_command import add_study, case_of, machine_of
 from longreach_tools.options import add_node_options, add_results
 from longreach_tools.output import add_format, figure, legend, print_result, report_study, table
@@ -37,7 +37,6 @@ def add_studies(commands: Any) -> None:
     by_hand = study('drive', _drive, 'drive a running harvester with the keyboard; q quits')
     by_hand.add_argument(
         '--speed',
-        type=positive,
         default=0.5,
         help='deflection of a stick in whose place a key is, above 0 to 1 (default: 0.5)',
     )
@@ -58,10 +57,10 @@ def add_studies(commands: Any) -> None:
         type=numbers,
         metavar='SWING,BOOM,STICK',
         default=(0.0, 0.55, -1.2),
-        help='[rad] (default: 0,0.55,-1.2)',
+        help='joint angles [rad] (default: 0,0.55,-1.2)',
     )
     which.add_argument('--tip', type=numbers, metavar='X,Y,Z', help='end of the stick [m]')
-    add_degrees(pose)
+    add_common(pose, '--degrees', False)
     add_format(pose)
 
 
@@ -137,13 +136,11 @@ def _pose(arguments: argparse.Namespace) -> None:
     """Run ``pose``."""
     harvester = machine_of(HARVESTER, arguments)
     if arguments.tip is not None:
-        if len(arguments.tip) != len(JOINTS):
-            raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: X,Y,Z')
+        check_count('--tip', arguments.tip, len(JOINTS), 'X,Y,Z')
         angles = angles_at(harvester, arguments.tip)
     else:
         angles = radians_of(arguments.pose, arguments.degrees, '--pose')
-        if angles.size != len(JOINTS):
-            raise InputError(f'--pose has {angles.size} numbers, allowed: {", ".join(JOINTS)}')
+        check_count('--pose', angles, len(JOINTS), ', '.join(JOINTS))
     machine = Harvester(harvester, Scenario(duration=1.0, angles=tuple(angles.tolist())))
     state = machine.initial_state()
     sample = machine.joint_sample(state, (0.0, 0.0, 0.0))

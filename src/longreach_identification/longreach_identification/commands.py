@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_among
 from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import add_common, count, names, numbers, positive
 from longreach_tools.demo import demonstrate
@@ -30,65 +30,6 @@ if TYPE_CHECKING:
     from longreach_identification.pipeline import Identified
 
 _PAGES = 'longreach.identification'
-# How options are read, by what stands for their values; others are files.
-_AGAIN: dict[str, Any] = {'action': 'append', 'default': []}
-_READ: dict[str, dict[str, Any]] = {
-    'RECORDING': {'nargs': '+', 'type': Path, 'default': []},
-    'RECORDING=MASS': _AGAIN,
-    'RECORDING=TIME': _AGAIN,
-    'SIGNAL=COLUMN[:UNIT]': _AGAIN,
-    'NAMES': {'type': names},
-    'DEGREES': {'type': numbers, **_AGAIN},
-    'KG': {'type': numbers, 'default': (5.0, 90.0)},
-    'NAMESPACE': {},
-}
-_OPTIONS = {
-    'RECORDING': {
-        '--static': 'poses at rest, each approached from both sides',
-        '--release': 'motion with closed valves after the release of a load, or another'
-        ' experiment',
-        '--validation': 'recordings of --release that are predicted, but not fitted',
-    },
-    'RECORDING=MASS': {
-        '--payload': 'mass of the load [kg] in a recording without the topic load; may be repeated'
-    },
-    'RECORDING=TIME': {
-        '--event': 'time at which the load was released [s], if the topic load does not say'
-    },
-    'SIGNAL=COLUMN[:UNIT]': {
-        '--column': 'column of CSV files for a signal, with its unit, such as p_head_1=boom:barg'
-    },
-    'NAMES': {
-        '--parameters': 'groups or names, such as masses,youngs_modulus,damping (default: for the'
-        ' boom masses,gauges,youngs_modulus,damping; otherwise all)',
-        '--signals': 'kinds of signals that are compared in motion, such as pressures,strain'
-        ' (default: all)',
-        '--profile': 'parameters of motion whose likelihood is computed over 3 standard errors to'
-        ' each side, with all others estimated anew',
-    },
-    'START.yaml': {'--file': 'file of the machine to begin with'},
-    'FOUND.yaml': {'--out': 'file of the machine with what was found'},
-    'REPORT.html': {'--report': 'tables and figures in one file'},
-    'TRUE.yaml': {
-        '--planted': 'file of the machine that was simulated, to be compared in the report'
-    },
-    'NAMESPACE': {'--namespace': 'namespace of the machine in bags (default: any)'},
-}
-_OF_PLAN = {
-    'START.yaml': {'--file': 'file of the machine'},
-    'DEGREES': {
-        '--pose': 'joint angles of a possible pose; may be repeated (default: the poses of the'
-        ' file, and some that are drawn)'
-    },
-    'KG': {'--masses': '(default: 5,90)'},
-    'NAMES': {
-        '--parameters': 'groups or names to be found (default: those of identify)',
-        '--signals': 'kinds of signals that will be recorded, such as pressures,strain (default:'
-        ' all, of releases with markers seen by two cameras); of sensors with all readings of'
-        ' their rates',
-    },
-    'DIR': {'--out': 'folder for the chosen scenarios, as YAML files'},
-}
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
 _DEMO = 'a boom with planted parameters: simulate, record, identify, compare'
 _MEASURE = ('boom', 'measure', '--file', '{planted}')
@@ -119,36 +60,63 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ' as the signals; its name in other options is that of its file.',
         )
         add = functools.partial(add_common, machine)
-        _add_options(add, _OPTIONS)
-        text = 'shortest stretch at rest [s] (default: 5)'
-        add('--shortest', 5.0, type=positive, help=text)
-        text = 'time after the release that is compared [s] (default: 8); takes most of the time'
-        add('--duration', 8.0, type=positive, help=text)
+        add('--static', [], nargs='+', help='poses at rest, each approached from both sides')
+        text = 'motion with closed valves after the release of a load, or another experiment'
+        add('--release', [], nargs='+', help=text)
+        text = 'recordings of --release that are predicted, but not fitted'
+        add('--validation', [], nargs='+', help=text)
+        text = 'mass of the load in a recording without the topic load; may be repeated'
+        add('--payload', [], action='append', help=text)
+        text = 'time at which the load was released, if the topic load does not say'
+        add('--event', [], action='append', help=text)
+        text = 'column of CSV files for a signal, with its unit, such as p_head_1=boom:barg'
+        add('--column', [], action='append', help=text)
+        text = 'groups or names, such as masses,youngs_modulus,damping (default: for the boom'
+        text += ' masses,gauges,youngs_modulus,damping; otherwise all)'
+        add('--parameters', metavar='NAMES', type=names, help=text)
+        text = 'kinds of signals that are compared in motion, such as pressures,strain'
+        add('--signals', metavar='NAMES', type=names, help=f'{text} (default: all)')
+        text = 'parameters of motion whose likelihood is computed over 3 standard errors to each'
+        text += ' side, with all others estimated anew'
+        add('--profile', metavar='NAMES', type=names, help=text)
+        add('--file', help='machine to begin with')
+        add('--out', metavar='FILE.yaml', help='file of the machine with what was found')
+        add('--report', help='tables and figures in one file')
+        text = 'file of the machine that was simulated, to be compared in the report'
+        add('--planted', help=text)
+        add('--namespace', help='the machine in bags (default: any)')
+        add('--shortest', 5.0, type=positive, help='shortest stretch at rest [s] (default: 5)')
+        text = 'of the motion after the release that is compared (default: 8); takes most of the'
+        add('--duration', 8.0, help=f'{text} time')
         text = 'outliers of motion weigh less, after Huber'
         add('--robust', False, action='store_true', help=text)
         add_workers(machine)
         add_format(machine)
         machine.set_defaults(run=_run, machine=name)
-    plan = commands.add_parser(
-        'plan', help='which releases and poses at rest pin the parameters down, as scenarios'
-    )
-    _add_options(plan.add_argument, _OF_PLAN)
-    plan.add_argument(
-        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
-    )
+    text = 'which releases and poses at rest pin the parameters down, as scenarios'
+    plan = commands.add_parser('plan', help=text)
+    plan.add_argument('--file', help='machine')
+    text = 'joint angles of a possible pose; may be repeated (default: the poses of the file, and'
+    text += ' some that are drawn)'
+    words: dict[str, Any] = {'metavar': 'DEG,..', 'type': numbers, 'default': []}
+    plan.add_argument('--pose', action='append', help=text, **words)
+    words = {'metavar': 'KG,..', 'type': numbers, 'default': (5.0, 90.0)}
+    plan.add_argument('--masses', help='of the loads (default: 5,90)', **words)
+    text = 'groups or names to be found (default: those of identify)'
+    plan.add_argument('--parameters', metavar='NAMES', type=names, help=text)
+    text = 'kinds of signals that will be recorded, such as pressures,strain (default: all, of'
+    text += ' releases with markers seen by two cameras); of sensors with all readings of their'
+    text += ' rates'
+    plan.add_argument('--signals', metavar='NAMES', type=names, help=text)
+    text = 'folder for the chosen scenarios, as YAML files'
+    plan.add_argument('--out', metavar='DIR', help=text)
+    text = 'number of experiments (default: 3)'
+    plan.add_argument('--count', metavar='N', type=count(100), default=3, help=text)
     plan.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
     add_workers(plan)
     add_format(plan)
     plan.set_defaults(run=_run_plan, machine='boom')
     add_demo(commands, _DEMO, _run_demo)
-
-
-def _add_options(add: Callable[..., object], options: Mapping[str, Mapping[str, str]]) -> None:
-    """Add options of a table."""
-    for metavar, own in options.items():
-        for option, text in own.items():
-            how = _READ.get(metavar, {'type': Path})
-            add(option, metavar=metavar, help=text, **how)
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -168,11 +136,7 @@ def _run(arguments: argparse.Namespace) -> None:
     motion_names = [path.name for path in arguments.release]
     validation = [path.name for path in arguments.validation]
     for name in validation:
-        if name not in motion_names:
-            raise InputError(
-                f'--validation {name}, allowed: recordings of --release,'
-                f' {", ".join(motion_names) or "none is given"}'
-            )
+        check_among('--validation', name, motion_names)
     page, start = _page_of(arguments)
     # What is asked for beside the estimation is checked before it, which takes minutes.
     planted = {}
@@ -180,8 +144,7 @@ def _run(arguments: argparse.Namespace) -> None:
         planted = page.planted(start, page.load(str(arguments.planted)))
     known = [entry.name for entry in page.free_parameters(start)]
     for name in arguments.profile or ():
-        if name not in known:
-            raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
+        check_among('--profile', name, known)
     for what in ('profile', 'signals', 'robust'):
         if getattr(arguments, what) and not arguments.release:
             raise InputError(f'--{what} is for recordings of motion; give --release')
@@ -278,8 +241,7 @@ def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> di
             name = ''
         if not name or not abs(value) < float('inf'):
             raise InputError(f'{what} {entry}, allowed: RECORDING=NUMBER')
-        if Path(name).name not in known:
-            raise InputError(f'{what} {entry}: allowed recordings: {", ".join(known)}')
+        check_among(f'recording of {what}', Path(name).name, known)
         if found.setdefault(Path(name).name, value) != value:
             raise InputError(f'{what} gives {name} two values, allowed: one')
     return found
@@ -305,8 +267,7 @@ def _signal_patterns(
 
     known = page.signal_kinds or {one.name: (one.name,) for one in page.signals(start)}
     for kind in kinds:
-        if kind not in known:
-            raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
+        check_among('--signals', kind, known)
         if recorded is not None and not any(matches(name, known[kind]) for name in recorded):
             raise InputError(
                 f'--signals {kind}: no recording of --release has {" or ".join(known[kind])}; it'

@@ -17,7 +17,7 @@ from typing import Any
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_symbolic.links import BASES, Model, load_links, load_state, model_of, symbolic_model
 from longreach_tools.arguments import add_common
-from longreach_tools.options import add_file, add_results
+from longreach_tools.options import add_results
 from longreach_tools.output import (
     add_format,
     check_output,
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     generate.add_argument(
         '--links', metavar='N', type=int, help='number of links; without --file all symbols'
     )
-    add_file(generate, 'LINKS.yaml', _LINKS)
+    add_common(generate, '--file', help=_LINKS)
     generate.add_argument(
         '--symbols',
         choices=('file', 'all', 'none'),
@@ -57,14 +57,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_form(generate)
     generate.add_argument(
-        '--format', choices=FORMATS, required=True, help='language of the text; fmu: an FMU 2.0'
+        '--language',
+        '--format',
+        dest='format',
+        choices=FORMATS,
+        metavar='NAME',
+        required=True,
+        help=f'of the text: {", ".join(FORMATS[:-1])}, or fmu: an FMU 2.0',
     )
-    generate.add_argument(
-        '--out',
-        metavar='FILE',
-        type=Path,
-        help='default: stdout; NAME.c gets a header NAME.h, and functions NAME_equations, ...',
-    )
+    text = 'default: stdout; NAME.c gets a header NAME.h, and functions NAME_equations, ...'
+    generate.add_argument('--out', help=text)
     generate.add_argument(
         '--cse',
         choices=('on', 'off'),
@@ -74,14 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     generate.set_defaults(run=_generate)
 
     evaluate = commands.add_parser('evaluate', help='terms of the equations of motion at a state')
-    add_file(evaluate, 'LINKS.yaml', _LINKS)
-    evaluate.add_argument(
-        '--state',
-        metavar='STATE.json',
-        type=Path,
-        required=True,
-        help='theta, theta_rate, f, f_rate',
-    )
+    add_common(evaluate, '--file', help=_LINKS)
+    evaluate.add_argument('--state', required=True, help='theta, theta_rate, f, f_rate')
     _add_form(evaluate)
     add_format(evaluate)
     evaluate.set_defaults(run=_evaluate)
@@ -90,12 +86,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'experiment', help="the paper's experiment: two links vibrate, or draw a circle"
     )
     experiment.add_argument('--case', choices=('free', 'circle'), required=True)
-    add_file(experiment, 'LINKS.yaml', _LINKS)
+    add_common(experiment, '--file', help=_LINKS)
     experiment.add_argument(
         '--basis', choices=BASES, help='functions of the deflection (default: as in the file)'
     )
     experiment.add_argument(
+        '--motors',
         '--joints',
+        dest='joints',
         choices=('locked', 'springs', 'pd'),
         help='what holds the motors: nothing turns them, springs of 125 N m/rad, or PD control'
         ' with 125 N m/rad and 25 N m s/rad (default: free: locked, circle: pd)',
@@ -116,7 +114,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--links', metavar='N', type=int, default=8, help='largest number of links (default: 8)'
     )
     add_format(growth)
-    growth.add_argument('--plot', metavar='FILE', type=Path, help='both, beside the paper')
+    growth.add_argument('--plot', help='both, beside the paper')
     growth.set_defaults(run=_growth)
 
 

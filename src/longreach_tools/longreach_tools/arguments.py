@@ -1,11 +1,16 @@
-"""Types of command-line arguments; errors name the value and what is allowed."""
+"""
+The vocabulary of command-line options, and their types.
+
+Errors of the types name the value and what is allowed.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,40 +74,6 @@ def sweep(text: str) -> np.ndarray:
         ) from error
 
 
-def add_common(
-    parser: argparse.ArgumentParser, flag: str, default: Any = None, **words: Any
-) -> None:
-    """
-    Add an option that a command has once, for those of its subcommands that add it.
-
-    It stands before or behind them, is in their helps, and has a default for each; others refuse
-    it.
-    """
-    command = getattr(parser, 'command', parser)
-    action = command._option_string_actions.get(flag) or command.add_argument(
-        flag, default=argparse.SUPPRESS, **words
-    )
-    parser.set_defaults(**{action.dest: default})
-    if isinstance(shared := getattr(parser, 'shared', None), argparse._ArgumentGroup):
-        shared._group_actions.append(action)
-
-
-def add_network(parser: argparse.ArgumentParser) -> None:
-    """Add ``--network`` to a command that talks to nodes; ``longreach`` itself evaluates it."""
-    add_common(
-        parser,
-        '--network',
-        default=False,
-        action='store_true',
-        help='also talk to nodes on other computers (default: on this computer only)',
-    )
-
-
-def add_degrees(parser: argparse.ArgumentParser) -> None:
-    """Add ``--degrees``."""
-    add_common(parser, '--degrees', False, action='store_true', help='angles are in degrees')
-
-
 def seed(text: str) -> int:
     """Return a whole number of 0 or more, of a random generator."""
     return _whole(text, 0, math.inf, '0 or more')
@@ -124,3 +95,108 @@ def _whole(text: str, least: int, most: float, allowed: str) -> int:
 def optional_file(text: str) -> Path | None:
     """Return a path, or None for an empty text, which launch files pass for no file."""
     return Path(text) if text else None
+
+
+# Options by what they are for: of each the type of its value (bool: a flag) or its choices, what
+# stands for the value, and the meaning, if one, with which its help begins in every command.
+VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
+    'input': {
+        '--against': (Path, 'BAG'),
+        '--arm': (str, 'FILE.yaml'),
+        '--column': (str, 'SIGNAL=COLUMN[:UNIT]'),
+        '--config': (Path, 'RIG.yaml', 'rig file: cameras, plane and markers'),
+        '--data': (Path, 'FILE.csv'),
+        '--degrees': (bool, '', 'angles are in degrees'),
+        '--event': (str, 'RECORDING=S'),
+        '--file': (optional_file, 'FILE.yaml', 'parameters of the'),
+        '--look': (Path, 'FILE.yaml'),
+        '--motion': (Path, 'FILE.csv'),
+        '--payload': (str, 'RECORDING=KG'),
+        '--planted': (Path, 'FILE.yaml'),
+        '--preset': (str, 'MACHINE'),
+        '--refine': (str, 'RECORDING'),
+        '--release': (Path, 'RECORDING'),
+        '--scenario': (Path, 'FILE|NAME', 'scenario'),
+        '--sensors': (str, 'FILE'),
+        '--set': (str, 'PATH=VALUE', 'another value than in the file'),
+        '--state': (Path, 'FILE.json'),
+        '--static': (Path, 'RECORDING'),
+        '--truth': (Path, 'FILE.csv|BAG'),
+        '--truth-topic': (str, 'TOPIC'),
+        '--urdf': (Path, 'FILE.urdf'),
+        '--validation': (Path, 'RECORDING'),
+    },
+    'run': {
+        '--cluster': (str, 'ADDRESS', 'Dask cluster tcp://HOST:PORT, or local:COUNT for one here'),
+        '--duration': (positive, 'S', 'length'),
+        '--from': (finite, 'S', 'first time'),
+        '--namespace': (str, 'NS', 'namespace of'),
+        '--network': (bool, '', 'also talk to nodes on other computers (default: this one only)'),
+        '--processes': (count(1000), 'N', 'parallel processes (default: one for each core)'),
+        '--rate': (positive, 'HZ'),
+        '--sample-time': (finite, 'S'),
+        '--scale': (positive, 'FACTOR', 'image size relative to the calibrations'),
+        '--seed': (seed, 'N', 'seed'),
+        '--speed': (positive, 'FACTOR'),
+        '--step': (finite, 'S'),
+        '--step-error': (bool, ''),
+        '--time': (not_negative, 'S'),
+        '--to': (finite, 'S', 'last time'),
+        '--tolerance': (finite, 'NUMBER'),
+    },
+    'output': {
+        '--bag': (Path, 'DIR'),
+        '--csv': (Path, 'FILE'),
+        '--export': (Path, 'FILE.html'),
+        '--format': (('table', 'json'), '', 'table for people (default), json for programs'),
+        '--movement': (str, 'MARKER=FILE'),
+        '--out': (Path, 'FILE'),
+        '--overlay': (Path, 'FILE'),
+        '--plot': (Path, 'FILE'),
+        '--report': (Path, 'FILE.html'),
+        '--results': (Path, 'DIR'),
+    },
+}
+
+
+def name_of(flags: Iterable[str]) -> tuple[str, str]:
+    """Return the name of an option, its first long one, and its key in the vocabulary, if any."""
+    name = next((flag for flag in flags if flag.startswith('--')), '')
+    return name, next((key for key, known in VOCABULARY.items() if name in known), '')
+
+
+def with_vocabulary(flags: Iterable[str], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the words for ``add_argument``, with those of the vocabulary that are not given."""
+    name, purpose = name_of(flags)
+    text = given.get('help', '')
+    words: dict[str, Any] = {}
+    if purpose:
+        kind, metavar, *meaning = VOCABULARY[purpose][name]
+        text = ' '.join([*meaning, text]).strip()
+        words = {'type': kind, 'metavar': metavar}
+        if not metavar:
+            words = {'action': 'store_true'} if kind is bool else {'choices': kind}
+    elif name and not {'action', 'choices'} & given.keys():
+        # Options of one command: the unit in their help stands for the value.
+        unit = re.search(r'\[(.+?)\]', text)
+        words = {'metavar': unit[1].upper()} if unit else {}
+    return words | given | {'help': text}
+
+
+def add_common(
+    parser: argparse.ArgumentParser, flag: str, default: Any = None, **words: Any
+) -> None:
+    """
+    Add an option that a command has once, for those of its subcommands that add it.
+
+    It stands before or behind them, is in their helps, and has a default for each; others refuse
+    it.
+    """
+    shown: Any = parser
+    command = getattr(parser, 'command', parser)
+    action = command._option_string_actions.get(flag) or command.add_argument(
+        flag, default=argparse.SUPPRESS, **words
+    )
+    parser.set_defaults(**{action.dest: default})
+    if command is not parser:
+        shown.group_of(action)._group_actions.append(action)

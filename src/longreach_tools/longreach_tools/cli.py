@@ -11,9 +11,10 @@ Each subcommand is an entry point of the group ``longreach.commands``: a module 
 ``run(arguments)``
     runs the command and returns the exit code, None for 0.
 
-A command that talks to nodes has ``--network`` (:func:`longreach_tools.arguments.add_network`); if
-it sometimes does not, its default ``offline`` is a function that tells this from the arguments.
-It finds nodes on this computer only, unless that option or the user's environment says otherwise.
+Options are in groups; what :data:`longreach_tools.arguments.VOCABULARY` has of one is not given.
+A command that talks to nodes has ``--network``; if it sometimes does not, its default ``offline``
+is a function that tells this from the arguments. It finds nodes on this computer only, unless that
+option or the user's environment says otherwise.
 
 A machine is an object of the group ``longreach.machines``, see
 :mod:`longreach_tools.machine_command`.
@@ -44,6 +45,7 @@ from typing import Any, TextIO
 
 from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 from longreach_node.middleware import check_middleware, limit_discovery, use_dds_profile
+from longreach_tools.arguments import VOCABULARY, name_of, with_vocabulary
 
 COMMAND_GROUP = 'longreach.commands'
 # As longreach_machine.MACHINE_GROUP, whose import takes time.
@@ -61,7 +63,28 @@ _ENDING = signal.SIGTERM, signal.SIGHUP
 _AGAIN = 0.02
 
 
-class _Parser(argparse.ArgumentParser):
+class _Vocabulary(argparse.ArgumentParser):
+    """A parser whose options are in groups, with what the vocabulary says of them."""
+
+    def __init__(self, *words: Any, **keywords: Any) -> None:
+        self.purposes: dict[str, argparse._ArgumentGroup] = {}
+        super().__init__(*words, **keywords)
+        self.purposes = {purpose: self.add_argument_group(purpose) for purpose in VOCABULARY}
+
+    def add_argument(self, *flags: str, **words: Any) -> argparse.Action:
+        return super().add_argument(*flags, **with_vocabulary(flags, words))
+
+    def group_of(self, action: argparse.Action) -> argparse._ArgumentGroup:
+        """Return the group of an option."""
+        return self.purposes.get(name_of(action.option_strings)[1], self._optionals)
+
+    def _add_action(self, action: Any) -> Any:
+        if not action.option_strings:
+            return super()._add_action(action)
+        return self.group_of(action)._add_action(action)
+
+
+class _Parser(_Vocabulary):
     """A parser of a command: it reports an error in one line, with the command for the help."""
 
     def __init__(self, *words: Any, **keywords: Any) -> None:
@@ -103,7 +126,6 @@ class _Subcommand(_Parser):
     def __init__(self, command: _Parser, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.command = command
-        self.shared = self.add_argument_group(f'shared by commands of {command.prog}')
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = vars(self.command.given)
@@ -210,7 +232,7 @@ def _complete(commands: dict[str, metadata.EntryPoint]) -> None:
     """Complete the line of a shell, for register-python-argcomplete; does not return."""
     import argcomplete
 
-    parser = argparse.ArgumentParser(prog='longreach')
+    parser = _Vocabulary(prog='longreach')
     found = parser.add_subparsers()
     typed = os.environ.get('COMP_LINE', '').split()
     for name, point in commands.items():

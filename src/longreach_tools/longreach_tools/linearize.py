@@ -11,7 +11,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_machine import LinearModel, MachineSpec, linearize
-from longreach_tools.arguments import names, not_negative
+from longreach_tools.arguments import names
 from longreach_tools.output import (
     add_format,
     checked_ending,
@@ -32,15 +32,8 @@ _MOST_NOTES = 8
 def add_linearize(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``linearize`` beside those of the machine and its scenario."""
     # Where markers are detected --at is a pixel.
-    parser.add_argument(
-        '--time',
-        '--at',
-        dest='at',
-        type=not_negative,
-        metavar='NUMBER',
-        default=0.0,
-        help='time of the run [s] (default: 0)',
-    )
+    text = 'time of the run (default: 0)'
+    parser.add_argument('--time', '--at', dest='at', default=0.0, help=text)
     parser.add_argument(
         '--free',
         action='store_true',
@@ -53,8 +46,8 @@ def add_linearize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--reduce', type=int, metavar='ORDER', help='balanced truncation to so many states'
     )
-    parser.add_argument('--out', type=Path, metavar='FILE', help='model as .mat or .json')
-    parser.add_argument('--plot', type=Path, metavar='FILE', help='Bode figure')
+    parser.add_argument('--out', help='model as .mat or .json')
+    parser.add_argument('--plot', help='Bode figure')
     add_format(parser)
 
 

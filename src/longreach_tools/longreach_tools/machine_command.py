@@ -24,24 +24,10 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
 from longreach_machine import MachineSpec, check_curves
 from longreach_machine.runs import Columns, Run
-from longreach_tools.arguments import (
-    add_common,
-    add_degrees,
-    finite,
-    names,
-    not_negative,
-    numbers,
-    positive,
-)
+from longreach_tools.arguments import add_common, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import (
-    add_demo,
-    add_file,
-    add_namespace,
-    add_node_options,
-    add_results,
-)
+from longreach_tools.options import add_demo, add_node_options, add_results
 from longreach_tools.output import check_output, check_places, checked_ending, writing
 from longreach_tools.poses import radians_of
 from longreach_tools.run_figure import draw_run
@@ -129,14 +115,11 @@ def add_machine(
 ) -> None:
     """Add ``--file``, ``--set`` and the options of runs, ``without`` some, or (None) all."""
     if spec.file:
-        text = f'parameters of the {spec.name} (default: the installed {spec.file})'
-        add_file(parser, 'FILE.yaml', text)
-        example = '' if spec.swept.startswith(_SCENARIO) else f', such as {spec.swept}=1.0'
-        text = (
-            f'another value than in the file{example}; of a scenario, where the command has one,'
-            ' with scenario.PATH; can be repeated'
-        )
-        add_common(parser, '--set', [], metavar='PATH=VALUE', action='append', help=text)
+        text = f'{spec.name} (default: the installed {spec.file})'
+        add_common(parser, '--file', help=text)
+        example = '' if spec.swept.startswith(_SCENARIO) else f'({spec.swept}=1.0) '
+        text = f'{example}or, with scenario.PATH, than in that of the scenario; can be repeated'
+        add_common(parser, '--set', [], action='append', help=text)
     if without is not None:
         add_options(parser, spec.options, without)
 
@@ -161,7 +144,7 @@ def add_options(
         elif rule.choices:
             words = {'choices': rule.choices}
         elif kind is not str:
-            words = {'type': int if kind is int else finite, 'metavar': 'NUMBER'}
+            words = {'type': int if kind is int else finite}
             shown = f'{shown:g}'
         default = f' (default: {shown})' if shown else ''
         flag = '--' + field.name.replace('_', '-')
@@ -304,26 +287,19 @@ def _add_run(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``run``."""
     run = functools.partial(_run, spec)
     parser = add_study(spec, commands, 'run', run, 'run a scenario file', ())
-    add_scenario(spec, parser, 'scenario')
-    add_duration(parser)
+    if spec.scenario:
+        text, usual = f'a file or a name (default: {spec.scenario})', Path(spec.scenario)
+        words: dict[str, Any] = {'metavar': 'SCENARIO', 'nargs': '?', 'type': Path}
+        parser.add_argument('scenario', default=usual, help=text, **words)
+    add_common(parser, '--duration', help='of the run (default: of the scenario)')
     add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
 
 
-def add_scenario(spec: Spec, parser: argparse.ArgumentParser, flag: str = '--scenario') -> None:
-    """Add the scenario, if the machine has several."""
-    if not spec.scenario:
-        return
-    add: Callable[..., Any] = functools.partial(add_common, parser)
-    if flag == 'scenario':
-        add = functools.partial(parser.add_argument, nargs='?')
-    text = f'a file or a name (default: {spec.scenario})'
-    add(flag, default=Path(spec.scenario), metavar='SCENARIO', type=Path, help=text)
-
-
-def add_duration(parser: argparse.ArgumentParser) -> None:
-    """Add ``--duration``."""
-    text = 'length of the run [s] (default: of the scenario)'
-    add_common(parser, '--duration', type=positive, help=text)
+def add_scenario(spec: Spec, parser: argparse.ArgumentParser) -> None:
+    """Add ``--scenario``, if the machine has several."""
+    if spec.scenario:
+        text = f'(default: {spec.scenario})'
+        add_common(parser, '--scenario', Path(spec.scenario), help=text)
 
 
 def _run(spec: Spec, arguments: argparse.Namespace) -> int:
@@ -433,7 +409,8 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser = add_study(spec, commands, 'compare', run, text, spec.of_recording)
     parser.add_argument('bag', metavar='BAG', type=Path)
     add_scenario(spec, parser)
-    add_namespace(parser, f'the {spec.name}', spec.name)
+    text = f'the {spec.name} (default: {spec.name})'
+    add_common(parser, '--namespace', spec.name, help=text)
     add_results(parser, 'write the recorded run, row by row', spec.figure())
 
 
@@ -499,7 +476,7 @@ def _add_fmu(spec: Spec, commands: Any) -> None:
     text = 'write an FMU 2.0 for co-simulation, which calls Longreach where it runs'
     parser = add_study(spec, commands, 'fmu', run, text, ())
     add_scenario(spec, parser)
-    parser.add_argument('--out', type=Path, metavar='FILE.fmu', required=True, help='the FMU')
+    parser.add_argument('--out', metavar='FILE.fmu', required=True, help='the FMU')
 
 
 # --- description, demonstration -------------------------------------------------------------
@@ -514,7 +491,8 @@ def _add_urdf(spec: Spec, commands: Any) -> None:
     article = 'an' if spec.name[0] in 'aeiou' else 'a'
     text = f'print the robot description of {article} {spec.name}'
     parser = add_study(spec, commands, 'urdf', run, text)
-    parser.add_argument('--prefix', default='', help='prefix of the frame names, such as north/')
+    text = 'of the frame names, such as north/'
+    parser.add_argument('--prefix', metavar='TEXT', default='', help=text)
 
 
 def _demonstrate(spec: Spec, arguments: argparse.Namespace) -> int:
@@ -620,12 +598,8 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         type=bounded,
         help='spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
     )
-    parser.add_argument(
-        '--duration',
-        type=positive,
-        default=1.0,
-        help='real time after which they are closed [s] (default: 1)',
-    )
+    text = 'of real time, after which they are closed (default: 1)'
+    parser.add_argument('--duration', default=1.0, help=text)
 
 
 def _add_move(spec: Spec, commands: Any) -> None:
@@ -647,9 +621,8 @@ def _add_move(spec: Spec, commands: Any) -> None:
     text = f'send a trajectory to the controller of a running {spec.name}'
     parser = _add_remote(spec, commands, 'move', run, text)
     parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
-    add_degrees(parser)
-    text = '[s of simulation time]'
-    add = parser.add_argument
-    add('--duration', '--time', dest='time', type=positive, required=True, help=text)
+    add_common(parser, '--degrees', False)
+    add, text = parser.add_argument, 'of the motion in simulation time'
+    add('--duration', '--time', dest='time', required=True, help=text)
     text = f'{spec.moves} to move; the others hold their positions (default: all {spec.moves})'
     add('--joints', metavar='NAME,NAME,..', type=names, default=(), help=text)

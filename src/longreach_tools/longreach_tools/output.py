@@ -34,13 +34,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     """Add ``--format table|json`` to a parser."""
-    add_common(
-        parser,
-        '--format',
-        default='table',
-        choices=('table', 'json'),
-        help='table for people, json for programs (default: table)',
-    )
+    add_common(parser, '--format', 'table')
 
 
 def print_result(result: Any, text: str, form: str) -> None:

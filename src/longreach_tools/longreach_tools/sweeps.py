@@ -23,7 +23,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import each_outcome
-from longreach_tools.arguments import count, finite, names, seed
+from longreach_tools.arguments import count, finite, names
 from longreach_tools.options import add_results, add_workers
 from longreach_tools.output import (
     figure,
@@ -82,12 +82,10 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
         type=count(_MOST_RUNS),
         help='N points of a Latin hypercube between START and STOP instead of a grid',
     )
-    parser.add_argument('--seed', type=seed, help='of --samples (default: 0)')
+    parser.add_argument('--seed', help='of --samples (default: 0)')
     add_workers(parser)
     parser.add_argument(
         '--results',
-        metavar='DIR',
-        type=Path,
         help='folder of Parquet files, one row for each run, written as they finish; a stopped'
         ' sweep is continued from it',
     )

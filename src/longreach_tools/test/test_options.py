@@ -1,25 +1,17 @@
 """Options that commands share, and one vocabulary of options over all commands."""
 
 import argparse
+import re
 from collections import defaultdict
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-import pytest
-
 from longreach_tools import cli
+from longreach_tools.arguments import VOCABULARY, name_of
 
-# Names that have several meanings today; no name may be added.
-SEVERAL = {'--camera', '--format', '--joints', '--pose'}
-# Help of the common options; ``{}`` are placeholders.
-COMMON = {
-    '--degrees': 'angles are in degrees',
-    '--from': 'first time',
-    '--network': 'on other computers',
-    '--seed': '(default: ',
-    '--to': 'last time [s]',
-}
+# Of poses that have no names, and of choices that a machine has.
+SEVERAL = {'--pose', '--model'}
 
 
 def parsers():
@@ -39,58 +31,55 @@ def parsers():
 
 @cache
 def options():
-    """Return the options of all commands by name, the first long one; others are old spellings."""
+    """Return the options of all commands by name, each with the group in which it is shown."""
     found = defaultdict(list)
     for parser in parsers():
-        for action in parser._actions:
-            if action.option_strings and action.dest != 'help':
-                name = next(one for one in action.option_strings if one.startswith('--'))
-                found[name].append(action)
+        for group in parser._action_groups:
+            for action in group._group_actions:
+                if action.option_strings and action.dest != 'help':
+                    found[name_of(action.option_strings)[0]].append((group.title, action))
     return found
 
 
-def kind(action):
-    """Return what an option stands for: a flag, a choice, a number, numbers, a file or a text."""
-    if action.nargs == 0:
-        return 'flag'
-    if action.choices:
-        return 'choice'
-    if isinstance(action.type, type) and issubclass(action.type, Path):
-        return 'file'
-    for kind_, text in (('number', '1'), ('numbers', '1,1')):
-        if action.type in (None, str):
-            break
+def kind(type_):
+    """Return what an option stands for: a flag, choices, a number, numbers, a file or a text."""
+    if isinstance(type_, tuple) or type_ is bool:
+        return type_
+    for text in ('1', '1,1'):
         try:
-            value = action.type(text)
+            value = type_(text)
         except (argparse.ArgumentTypeError, ValueError):
             continue
         if isinstance(value, int | float):
-            return kind_
-        if isinstance(value, tuple) and all(isinstance(one, float) for one in value):
-            return 'numbers'
+            return 'number'
+        return 'file' if isinstance(value, Path) else str(type(value))
     return 'text'
+
+
+def kind_of(action):
+    """Return what an option stands for."""
+    return kind(bool if action.nargs == 0 else action.choices or action.type or str)
 
 
 def test_an_option_has_one_meaning_in_all_commands():
     found = options()
-    print(f'{sum(map(len, found.values()))} options, {len(found)} names')
-    kinds = {name: {kind(one) for one in actions} for name, actions in found.items()}
-    kinds['--file'] -= {'text'}  # an empty name is no file
+    print(f'{sum(map(len, found.values()))} options shown, {len(found)} names')
+    for purpose, known in VOCABULARY.items():
+        for name, (type_, metavar, *meaning) in known.items():
+            for group, action in found.pop(name):
+                assert (group, kind_of(action)) == (purpose, kind(type_)), name
+                # The kind of a file may be said more exactly.
+                exact = r'DIR|[A-Z]+\.\w+(\|DIR)?' if metavar == 'FILE' else ''
+                assert re.fullmatch(f'{re.escape(metavar)}|{exact}', action.metavar or ''), name
+                assert action.help.startswith(' '.join(meaning)), name
+    kinds = {name: {kind_of(one) for _, one in those} for name, those in found.items()}
     assert {name for name, one in kinds.items() if len(one) > 1} <= SEVERAL
 
 
-@pytest.mark.parametrize('name', COMMON)
-def test_a_common_option_has_a_common_help(name):
-    for action in options()[name]:
-        assert COMMON[name] in str(action.help)
-
-
-def test_what_is_written_has_a_place_in_the_help():
-    for name in ('--out', '--csv', '--plot', '--results', '--report'):
-        places = [str(action.metavar) for action in options()[name]]
-        assert all(place.isupper() or '.' in place for place in places), name
-
-
-def test_every_option_is_explained():
+def test_every_option_is_explained_and_its_value_has_a_unit_or_kind():
+    """Not its own name in capitals, as argparse shows without another one."""
     for name, found in options().items():
-        assert all(one.help or one.choices or one.metavar for one in found), name
+        for _, one in found:
+            assert one.help or one.choices, name
+            assert one.nargs == 0 or one.choices or one.metavar, name
+            assert one.metavar != name[2:].replace('-', '_').upper(), name

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import add_network
 from longreach_tools.cli import StopSignals, say
 from longreach_view.launch_files import Started
 
@@ -60,9 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='launch file and its arguments, or recordings; default: what runs',
     )
     parser.add_argument('--demo', action='store_true', help='start all machines')
-    parser.add_argument('--port', type=_port, default=PORT, help=f'default: {PORT}; 0: any free')
+    text = f'default: {PORT}; 0: any free'
+    parser.add_argument('--port', metavar='N', type=_port, default=PORT, help=text)
     parser.add_argument(
         '--host',
+        metavar='ADDRESS',
         default='127.0.0.1',
         help='address to listen on (default: 127.0.0.1, this computer only)',
     )
@@ -82,11 +83,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--export',
-        type=Path,
-        metavar='FILE.html',
         help='write recordings to one file with 3D, charts and slider, which needs no server',
     )
-    add_network(parser)
+    parser.add_argument('--network')
     parser.set_defaults(run=run, offline=lambda given: bool(_subject(given)[0]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import math
@@ -23,6 +22,7 @@ from test_replay import crane_bag
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_node.testing import bench
+from longreach_tools.cli import _Parser
 from longreach_tools.fields import numeric_fields
 from longreach_tools.launch import find_launch_file
 from longreach_tools.testing import DEADLINE, Outcome
@@ -202,7 +202,7 @@ def test_valves_have_sliders_while_no_other_node_commands_them():
 
 
 def test_a_recording_needs_no_network(tmp_path):
-    parser = argparse.ArgumentParser()
+    parser = _Parser()
     commands.configure(parser)
     for words, offline in (([str(tmp_path)], True), (['crane'], False), ([], False)):
         given = parser.parse_args(words)

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import add_network, count, not_negative, positive
+from longreach_tools.arguments import add_common, count, not_negative, positive
 from longreach_tools.cli import StopSignals, say
-from longreach_tools.options import add_namespace
 from longreach_tools.output import add_format
 
 SUMMARY = 'record, play and inspect rosbag2 files'
@@ -43,9 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     recover = commands.add_parser('recover', help='copy the intact part of a damaged recording')
     _add_bag(recover)
-    recover.add_argument(
-        '-o', '--out', '--output', required=True, type=Path, metavar='DIR', help='new directory'
-    )
+    text = 'new directory'
+    recover.add_argument('-o', '--out', '--output', required=True, metavar='DIR', help=text)
     recover.set_defaults(run=_recover)
 
 
@@ -65,16 +63,10 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         help='a part * of a name stands for any, as in */image_raw (default: all topics but hidden'
         ' ones, /rosout and /parameter_events)',
     )
-    add(
-        '-o',
-        '--out',
-        '--output',
-        type=Path,
-        metavar='DIR',
-        help='new directory; default: named by date and time',
-    )
+    text = 'new directory; default: named by date and time'
+    add('-o', '--out', '--output', metavar='DIR', help=text)
     add('--compress', action='store_true', help='compress by zstd')
-    add('-d', '--duration', type=positive, metavar='S', help='stop after S seconds')
+    add('-d', '--duration', help='of the recording (default: until Ctrl-C)')
     add(
         '--stamps',
         choices=('receive', 'header'),
@@ -82,8 +74,8 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         help='bag time: time of arrival (default), or the stamp of a message; with stamps, a '
         'simulation that ran faster than real time is played in real time',
     )
-    add_namespace(parser, 'relative topic names', '/')
-    add_network(parser)
+    add_common(parser, '--namespace', '/', help='relative topic names (default: /)')
+    add_common(parser, '--network', False)
     add_format(parser)
     parser.set_defaults(run=_record)
 
@@ -99,7 +91,6 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         dest='rate',
         type=not_negative,
         default=1.0,
-        metavar='X',
         help='against bag time (default: 1); 0: as fast as possible',
     )
     add('-l', '--loop', action='store_true', help='play again and again, until Ctrl-C')
@@ -118,11 +109,10 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         dest='start_offset',
         type=not_negative,
         default=0.0,
-        metavar='S',
-        help='first time, from the start of the bag [s]; what is kept for late subscribers, such'
-        ' as robot descriptions, is published from before',
+        help='from the start of the bag; what is kept for late subscribers, such as robot'
+        ' descriptions, is published from before',
     )
-    add('--duration', type=positive, metavar='S', help='play S seconds of bag time')
+    add('--duration', help='of bag time that is played (default: all)')
     add('--topics', nargs='+', metavar='TOPIC', help='only these')
     add('--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name')
     add(
@@ -135,7 +125,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         metavar='N',
         help='wait until each topic has N subscribers (default: 1)',
     )
-    add_network(parser)
+    add_common(parser, '--network', False)
     parser.set_defaults(run=_play)
 
 

@@ -49,9 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--network',
         # Not ``network``: the argument network:=true of the launch file means the same.
         dest='on_network',
-        action='store_true',
-        help='include nodes on other computers (default: this computer only); the same as '
-        'network:=true',
+        help='(also: network:=true)',
     )
     # Options may also stand between the file and its arguments.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longreach_dynamics.errors import InputError
@@ -36,23 +35,13 @@ _MOST_PANELS = 3
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments; drawing is imported when the command runs."""
     add_signals(parser, 'traces, as in longreach plot')
-    parser.add_argument(
-        '--out', type=Path, metavar='FILE', required=True, help='.gif, .webp, .mp4 or .webm'
-    )
+    parser.add_argument('--out', required=True, help='.gif, .webp, .mp4 or .webm')
     # Its beginning --joints means the same.
     parser.add_argument('--joints-topic', default='', metavar='TOPIC', help='states of the joints')
-    parser.add_argument('--urdf', type=Path, metavar='FILE', help='robot description')
-    parser.add_argument(
-        '--file', type=Path, metavar='FILE', help="machine's file for traces (default: installed)"
-    )
+    parser.add_argument('--urdf', help='robot description')
+    parser.add_argument('--file', help='machine, for traces (default: installed)')
     parser.add_argument('--no-traces', action='store_true', help='the machine alone')
-    parser.add_argument(
-        '--speed',
-        type=positive,
-        default=1.0,
-        metavar='X',
-        help='against recorded time (default: 1)',
-    )
+    parser.add_argument('--speed', default=1.0, help='against recorded time (default: 1)')
     parser.add_argument(
         '--size', type=_size, default=(800, 450), metavar='WxH', help='[px] (default: 800x450)'
     )
@@ -60,13 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--dpi',
         type=positive,
         default=100.0,
-        metavar='DPI',
+        metavar='N',
         help='of text and lines: 200 with twice the size for sharp displays (default: 100)',
     )
     parser.add_argument(
         '--rate',
-        type=positive,
-        metavar='HZ',
         help='pictures per second (default: 10 for .gif and .webp, 25 for videos)',
     )
     parser.set_defaults(run=run)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.options import add_namespace, add_signals
+from longreach_tools.options import add_signals
 from longreach_tools.output import (
     PICTURES,
     add_format,
@@ -42,19 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--list', action='store_true', help='print fields with units, counts and ranges'
     )
-    parser.add_argument(
-        '--out', type=Path, metavar='FILE', help='.png, .svg, .pdf and the like, .html or .csv'
-    )
-    parser.add_argument(
-        '--against', type=Path, metavar='BAG2', help='a second run, and the difference from it'
-    )
-    parser.add_argument(
-        '--preset', metavar='MACHINE', help='the figure of crane, boom, excavator, ...'
-    )
-    add_namespace(parser, 'the machine of --preset (default: its name)', None)
-    parser.add_argument(
-        '--file', type=Path, metavar='FILE', help="machine's file of --preset (default: installed)"
-    )
+    parser.add_argument('--out', help='.png, .svg, .pdf and the like, .html or .csv')
+    parser.add_argument('--against', help='a second run, and the difference from it')
+    parser.add_argument('--preset', help='the figure of crane, boom, excavator, ...')
+    parser.add_argument('--namespace', help='the machine of --preset (default: its name)')
+    parser.add_argument('--file', help='machine of --preset (default: installed)')
     add_format(parser)
     parser.set_defaults(run=run)
 

@@ -40,55 +40,34 @@ def vector(count: int) -> Callable[[str], tuple[float, ...]]:
 
 def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
     """Add ``--config`` (alias ``--rig``), the rig file."""
-    parser.add_argument(
-        '--config',
-        '--rig',
-        dest='rig',
-        metavar='RIG.yaml',
-        type=Path,
-        required=required,
-        help='rig file: cameras, plane and markers'
-        + ('' if required else ' (default: the installed rig_boom.yaml)'),
-    )
+    text = '' if required else '(default: the installed rig_boom.yaml)'
+    parser.add_argument('--config', '--rig', dest='rig', required=required, help=text)
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
-    'namespace': {
-        'default': 'vision',
-        'help': 'namespace of the recorded topics (default: vision)',
-    },
+    'namespace': {'default': 'vision', 'help': 'the recorded topics (default: vision)'},
     'rate': {'type': image_rate, 'help': 'images per second, instead of the times of the files'},
     'truth-topic': {
         'default': '',
         'help': 'topic of the motion in a bag (default: the only one of type MarkerPositions)',
     },
-    'scale': {
-        'type': positive,
-        'default': 1.0,
-        'help': 'image size relative to the calibrations (default: 1)',
-    },
+    'scale': {'default': 1.0, 'help': '(default: 1)'},
     'out': {'metavar': 'DIR', 'help': 'directory for tracks.csv and the bag tracks'},
-    'csv': {'metavar': 'FILE', 'help': 'tracks: one row for each image pair'},
-    'bag': {'metavar': 'DIR', 'help': 'new bag with observations and markers'},
+    'csv': {'help': 'tracks: one row for each set of images'},
+    'bag': {'help': 'new bag with observations and markers'},
     'overlay': {
         'metavar': 'FILE.mp4|DIR',
         'help': f'annotated images: a video ({", ".join(VIDEOS)}) or pictures',
     },
-    'plot': {'metavar': 'FILE', 'help': 'all markers over time, figure 14 of the paper'},
-    'movement': {
-        'type': str,
-        'metavar': 'MARKER=FILE',
-        'help': 'vertical motion of one marker, figure 15 of the paper',
-    },
+    'plot': {'help': 'all markers over time, figure 14 of the paper'},
+    'movement': {'help': 'vertical motion of one marker, figure 15 of the paper'},
 }
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add options that several commands have; those with a metavar alone are paths."""
+    """Add options that several commands have."""
     for name in names:
-        option = _OPTIONS[name]
-        is_path = option.keys() == {'metavar', 'help'}
-        parser.add_argument(f'--{name}', **(option | {'type': Path} if is_path else option))
+        parser.add_argument(f'--{name}', **_OPTIONS[name])
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:

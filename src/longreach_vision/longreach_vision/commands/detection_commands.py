@@ -63,18 +63,16 @@ def configure_detection(commands: Any) -> None:
         type=positive,
         help='largest distance of the centre from --at [px] (default: the radius, at least 12)',
     )
-    parser.add_argument(
-        '--camera', type=Path, metavar='CAMERA.yaml', help='calibration of the camera'
-    )
+    text = 'calibration of the camera'
+    add = parser.add_argument
+    add('--calibration', '--camera', dest='camera', metavar='FILE.yaml', type=Path, help=text)
     parser.add_argument(
         '--normal',
         type=vector(3),
         metavar='nx,ny,nz',
         help="normal of the marker's plane in the camera frame (x right, y down, z forward)",
     )
-    parser.add_argument(
-        '--overlay', type=Path, metavar='FILE', help='last picture with the markers drawn'
-    )
+    parser.add_argument('--overlay', help='last picture with the markers drawn')
     add_format(parser)
     parser.set_defaults(run=_run_detect)
 

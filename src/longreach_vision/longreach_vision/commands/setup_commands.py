@@ -61,9 +61,8 @@ def configure_setup(commands: Any) -> None:
     intrinsics.add_argument(
         'images', metavar='IMAGES', nargs='+', type=Path, help='pictures, or a folder of them'
     )
-    intrinsics.add_argument(
-        '--board', required=True, help='number of inner corners, 9x6 for 10 by 7 squares'
-    )
+    text = 'number of inner corners, 9x6 for 10 by 7 squares'
+    intrinsics.add_argument('--board', required=True, metavar='NxM', help=text)
     intrinsics.add_argument('--square', required=True, type=positive, help='side of a square [m]')
     intrinsics.add_argument(
         '--model',
@@ -72,18 +71,12 @@ def configure_setup(commands: Any) -> None:
         help='distortion model; equidistant for fisheye lenses (default: plumb_bob)',
     )
     intrinsics.add_argument(
-        '--name', default='camera', help='name of the camera (default: camera)'
+        '--name', metavar='CAMERA', default='camera', help='name of the camera (default: camera)'
     )
-    intrinsics.add_argument(
-        '--out', metavar='CAMERA.yaml', type=Path, help='calibration file for ROS'
-    )
+    intrinsics.add_argument('--out', metavar='FILE.yaml', help='calibration file for ROS')
     add_format(intrinsics)
-    intrinsics.add_argument(
-        '--plot',
-        metavar='FILE',
-        type=Path,
-        help='plot of corners in the image and errors of pictures',
-    )
+    text = 'plot of corners in the image and errors of pictures'
+    intrinsics.add_argument('--plot', help=text)
     intrinsics.set_defaults(run=_run_calibrate)
 
     pose = commands.add_parser(
@@ -97,12 +90,10 @@ def configure_setup(commands: Any) -> None:
     pose.add_argument(
         '--out',
         metavar='RIG.yaml',
-        type=Path,
         help='rig file; in an existing file, only cameras and plane are replaced',
     )
     pose.add_argument(
         '--refine',
-        metavar='RECORDING',
         nargs='+',
         help='bag of images, or a video or folder of each camera, in the order of the rig',
     )
@@ -132,9 +123,7 @@ def configure_setup(commands: Any) -> None:
         ' those of the file, or an example)',
     )
     add_format(pose)
-    pose.add_argument(
-        '--plot', metavar='FILE', type=Path, help='plot of cameras, points and their errors'
-    )
+    pose.add_argument('--plot', help='plot of cameras, points and their errors')
     pose.set_defaults(run=_run_pose)
 
     marker = commands.add_parser('marker', help='draw a marker to be printed at exact size')
@@ -143,6 +132,7 @@ def configure_setup(commands: Any) -> None:
     )
     marker.add_argument(
         '--inner',
+        metavar='RATIO',
         type=not_negative,
         default=0.5,
         help='inner over outer diameter; 0: a disc (default: 0.5)',
@@ -153,9 +143,7 @@ def configure_setup(commands: Any) -> None:
         choices=(*PAGES, 'fit'),
         help='fit: a page of the size of the marker (default: the smallest page that fits)',
     )
-    marker.add_argument(
-        '--out', metavar='FILE', required=True, type=Path, help=' or '.join(FORMATS)
-    )
+    marker.add_argument('--out', required=True, help=' or '.join(FORMATS))
     add_format(marker)
     marker.set_defaults(run=_run_marker)
 

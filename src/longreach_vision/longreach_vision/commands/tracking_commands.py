@@ -80,9 +80,7 @@ def configure_tracking(commands: Any) -> None:
         metavar='NAME',
         help='camera to be used alone (default: of one video or folder the first of the rig)',
     )
-    track.add_argument(
-        '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
-    )
+    track.add_argument('--truth', help='true motion of the markers')
     add_outputs(track)
     track.set_defaults(run=_run_track)
 

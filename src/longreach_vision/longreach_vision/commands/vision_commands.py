@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     render = commands.add_parser('render', help='render simulated images of a motion')
     _add_motion(render)
-    render.add_argument('--out', metavar='DIR', type=Path, required=True, help='new directory')
+    render.add_argument('--out', metavar='DIR', required=True, help='new directory')
     render.set_defaults(run=_run_render)
 
     simulate = commands.add_parser(
@@ -60,11 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     simulate.set_defaults(run=_run_simulate)
 
     add_demo(commands, 'boom, cameras and tracker over ROS: run, record, compare, draw', _run_demo)
-    commands.choices['demo'].add_argument(
-        '--scale',
-        type=positive,
-        help='image size relative to the cameras (default: 1; 0.5 on a single core)',
-    )
+    commands.choices['demo'].add_argument('--scale', help='(default: 1; 0.5 on a single core)')
 
     begin = commands.add_parser(
         'initialize', help='make a running tracker track a marker at a pixel'
@@ -80,9 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help='approximate longer semi-axis of the outer edge [px]',
     )
-    begin.add_argument(
-        '--node', default='tracker', help='cameras in one process (default: tracker)'
-    )
+    text = 'cameras in one process (default: tracker)'
+    begin.add_argument('--node', metavar='NAME', default='tracker', help=text)
     add_node_options(begin, 'vision')
     begin.set_defaults(run=_run_initialize)
 
@@ -96,11 +91,10 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
     )
     add_rig(parser)
     add_options(parser, 'truth-topic')
-    parser.add_argument('--look', metavar='FILE', type=Path, help='look file of the pictures')
-    parser.add_argument(
-        '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
-    )
-    parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
+    parser.add_argument('--look', help='look file of the pictures')
+    text = 'images per second (default: 15)'
+    parser.add_argument('--rate', type=image_rate, default=15.0, help=text)
+    parser.add_argument('--duration', help='of what is rendered (default: the whole motion)')
     add_options(parser, 'scale')
 
 
