@@ -7,9 +7,9 @@ data determine the cohesion, not how well the model describes the soil.
 
 A bucket that stalls, or a valve that closes at the end of the sweep, makes narrow minima and jumps
 in the sum of squares. The search begins at the best of a scan, refined where a value between two
-neighbours could fit better; a derivative-free search (Brent) follows there, and in each valley
-between jumps nearby. Data need not determine the cohesion, as the pose after a full sweep: an
-error then reports the range of values that fit equally well.
+neighbours could fit better; a derivative-free search (Brent) follows in each valley between jumps
+nearby. Data need not determine the cohesion, as the pose after a full sweep: an error then reports
+the range of values that fit equally well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_among, check_within, named
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.machine import STEP
 from longreach_excavator.measurements import Measurements, usual_noise
@@ -38,22 +38,17 @@ BOUNDS = (1e3, 1e5)  # [Pa]
 _SCAN, _MOST, _FINE = 25, 80, 1.01
 # Length of a curve between two neighbours over their distance; smallest useful improvement [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
-_PRECISION = 1e-6
-# Values over the best one that are apart by several jumps, as the end of the sweep makes.
-_JUMPS_APART = (0.9, 0.97, 1.03, 1.1)
-# Standard error, as a share of the best one, within three of which all valleys are searched.
-_LEAST_ERROR = 0.01
+# Least and largest distance from the best value, as a share of it, up to which all valleys are
+# searched, from so many values; rounds of that, as each may tell the noise better.
+_LEAST_REACH, _LARGEST_REACH, _VALUES, _ROUNDS = 0.03, 0.1, 41, 4
 # In place of infinity, which Brent's method cannot use.
 _HUGE = 1e100
-# Rounds of a search, as each may tell the noise better.
-_ROUNDS = 4
 # Increase of the sum of squares up to which values fit equally well: two standard errors; and
 # places, in those, where jumps may let values fit as well that the derivative rules out.
 _EQUAL, _NEAR = 4.0, np.array([1.0, 1.5, 2.0, 3.0])
-# Precision of the range that an error states, as a share.
-_COARSE = 1e-3
-# Such values belong to the same minimum up to this difference from the best one, as a share of it.
-_APART = 0.05
+# Finest and coarsest precision of the range of such values, as a share; those that are no further
+# than this share from the best one belong to the same minimum.
+_PRECISION, _COARSE, _APART = 1e-6, 1e-3, 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,29 +133,22 @@ def fit_cohesion(
     factor = 1.0
     if len(known) < len(data.columns):
         factor = float(t.ppf(0.975, max(len(data.values) - 1, 1)) / norm.ppf(0.975))
-    digs.scan()
+    for value in np.geomspace(*bounds, _SCAN):
+        digs.errors(float(value))
     best = math.nan
     for _ in range(_ROUNDS):
         digs.explore()
         if best == digs.best():
             break
-        low, high = digs.around(digs.best())
-        digs.descend(low, high, _PRECISION * low)
         found = estimate(digs.problem(digs.best(), known))
         if found.status == INTERRUPTED:
             raise KeyboardInterrupt
         digs.sigma = np.array([found.fit[name].deviation for name in data.columns])
         best, error = digs.best(), float(found.standard_errors[0])
-        # Jumps may hide better ones nearby, each in a valley of its own.
-        reach = 3.0 * min(max(error, digs.coarse_error(best)), 0.1 * best)
-        near = np.outer([-error, error], _NEAR).ravel() if error < reach else np.zeros(0)
-        for away in (*np.linspace(-reach, reach, 25), *near):
-            digs.errors(float(np.clip(best + away, *bounds)))
-        for low, high in digs.valleys(best, reach):
-            digs.descend(low, high, 0.1 * error)
+        reach = digs.search(best, error)
     best, inflation = digs.best(), float(found.inflation[0])
     digs.spread = factor**2 * (inflation if math.isfinite(inflation) else 1.0)
-    precision = max(0.2 * error / best, _PRECISION)
+    precision = min(max(0.2 * error / best, _PRECISION), _COARSE)
     equal = digs.equal(best, reach, precision, found.warnings)
     return CohesionFit(
         cohesion=best,
@@ -185,12 +173,8 @@ class _Digs:
     ) -> None:
         if not scenario.soil:
             raise InputError('the scenario has soil: false, allowed: true, to find its cohesion')
-        if scenario.depth not in FIXED_DEPTHS:
-            raise InputError(
-                f'depth = {scenario.depth!r}, allowed to find a cohesion:'
-                f' {" | ".join(FIXED_DEPTHS)}; forces on ground that slides change in jumps, and'
-                ' a search ends beside the best fit'
-            )
+        remedy = '; forces on ground that slides jump, and a search ends beside the best fit'
+        check_among('depth', scenario.depth, FIXED_DEPTHS, remedy)
         low, high = bounds
         if not 0.0 < low < high < math.inf:
             raise InputError(f'bounds = ({low:g}, {high:g}) Pa, allowed: 0 < lowest < highest')
@@ -260,11 +244,6 @@ class _Digs:
             )
         return best
 
-    def scan(self) -> None:
-        """Try cohesions over the whole range."""
-        for value in np.geomspace(*self._bounds, _SCAN):
-            self.errors(float(value))
-
     def explore(self) -> None:
         """Try cohesions between neighbours while one of them could be better than the best."""
         # A curve between two neighbours can meet the data only if the sum of their distances from
@@ -285,45 +264,36 @@ class _Digs:
                 break
             self.errors(math.sqrt(known[index] * known[index + 1]))
 
-    def around(self, best: float) -> tuple[float, float]:
-        """Return the neighbours of the best one that are not too close."""
-        known = self.tried()
-        low = max((value for value in known if value * _FINE < best), default=self._bounds[0])
-        high = min((value for value in known if value > best * _FINE), default=self._bounds[1])
-        return low, high
-
-    def descend(self, low: float, high: float, precision: float) -> None:
-        """Search between two cohesions, without derivatives: there are jumps."""
+    def search(self, best: float, error: float) -> float:
+        """Search all valleys near the best one [Pa], and return up to where they were."""
         from scipy.optimize import minimize_scalar  # not for every command
 
-        minimize_scalar(
-            lambda value: min(self.sum_of_squares(float(value)), _HUGE),
-            bounds=(low, high),
-            method='bounded',
-            options={'xatol': precision},
-        )
+        def at(way: float) -> float:
+            return float(np.clip(best + way, *self._bounds))
 
-    def coarse_error(self, best: float) -> float:
-        """Return the standard error of the best one by values that are jumps apart from it."""
-        # At least a share of the distance of jumps: in a wrong valley the noise seems large.
-        found = _LEAST_ERROR * best
-        for factor in _JUMPS_APART:
-            value = float(np.clip(factor * best, *self._bounds))
-            change = np.linalg.norm((self.errors(value) - self.errors(best)) / self.sigma)
-            if change > 0.0:
-                found = max(found, abs(value - best) / float(change))
-        return found
-
-    def valleys(self, best: float, reach: float) -> list[tuple[float, float]]:
-        """Return the neighbours of each one that is better than both, up to a distance."""
+        # Jumps hide better ones nearby, each in a valley of its own, and make the derivative's
+        # error too small: as far as values fit.
+        reach, most = _LEAST_REACH * best, _LARGEST_REACH * best
+        reach = min(max(3.0 * error, reach), most)
+        while reach < most and any(self.fits(at(way), best) for way in (-reach, reach)):
+            reach = min(2.0 * reach, most)
+        even = np.linspace(-reach, reach, _VALUES)
+        apart = np.abs(np.subtract.outer(best + even, self.tried())).min(axis=1)
+        near = np.outer([-error, error], _NEAR).ravel() if error < reach else np.zeros(0)
+        for way in (*even[apart > reach / _VALUES], *near):
+            self.errors(at(way))
         known = self.tried()
         squares = [self.sum_of_squares(value) for value in known]
-        return [
-            (known[k - 1], known[k + 1])
-            for k in range(1, len(known) - 1)
-            if 0.0 < abs(known[k] - best) <= reach
-            and squares[k] < min(squares[k - 1], squares[k + 1])
-        ]
+        for k in range(1, len(known) - 1):
+            if abs(known[k] - best) <= reach and squares[k] < min(squares[k - 1], squares[k + 1]):
+                # Without derivatives: there are jumps.
+                minimize_scalar(
+                    lambda value: min(self.sum_of_squares(float(value)), _HUGE),
+                    bounds=(known[k - 1], known[k + 1]),
+                    method='bounded',
+                    options={'xatol': max(0.1 * error, _PRECISION * best)},
+                )
+        return reach
 
     def fits(self, value: float, best: float) -> bool:
         """Return whether a cohesion fits as well as the best one."""
@@ -338,45 +308,41 @@ class _Digs:
 
         InputError when they go up to a bound, or others beyond ``reach`` fit as well.
         """
-        known, apart = self.tried(), max(reach, _APART * best)
+        known, (low, high) = self.tried(), self._bounds
         good = [k for k, value in enumerate(known) if self.fits(value, best)]
         first = last = known.index(best)
         while first - 1 in good:
             first -= 1
         while last + 1 in good:
             last += 1
+        apart = max(reach, _APART * best)
         others = [k for k in good if not first <= k <= last and abs(known[k] - best) > apart]
-
-        def end(k: int, step: int, precision: float) -> float:
-            """Return the last cohesion that fits [Pa], between one that does and the next."""
-            if not 0 <= k + step < len(known):
-                return known[k]
-            fit, bad = known[k], known[k + step]
+        refused = bool(others) or first == 0 or last == len(known) - 1
+        ends = []
+        for k, step in zip(
+            (first, last) if refused else (good[0], good[-1]), (-1, 1), strict=True
+        ):
+            # Between one that fits and the next.
+            fit, bad = known[k], known[min(max(k + step, 0), len(known) - 1)]
             while abs(bad / fit - 1.0) > precision:
                 middle = math.sqrt(fit * bad)
                 fit, bad = (middle, bad) if self.fits(middle, best) else (fit, middle)
-            return fit
-
-        if others or first == 0 or last == len(known) - 1:
-            low, high = self._bounds
+            ends.append(fit)
+        if refused:
             also = f', and about {known[others[0]]:.0f} Pa,' if others else ''
             raise InputError(
                 f'{self._data.name}: the data do not determine the cohesion: values from'
-                f' {end(first, -1, _COARSE):.0f} to {end(last, 1, _COARSE):.0f} Pa{also} fit'
-                ' equally well. Add a rod force or angles over time, or a dig that stalls; or give'
-                f' other bounds than {low:g} to {high:g} Pa'
-                + ''.join(f'. {text}' for text in warnings)
+                f' {ends[0]:.0f} to {ends[1]:.0f} Pa{also} fit equally well. Add a rod force or'
+                ' angles over time, or a dig that stalls; or give other bounds than'
+                f' {low:g} to {high:g} Pa' + ''.join(f'. {text}' for text in warnings)
             )
-        ends = end(good[0], -1, precision), end(good[-1], 1, precision)
         return max(abs(one - best) for one in ends)
 
 
 def _noise(data: Measurements, given: Mapping[str, float]) -> dict[str, float]:
     """Return the noise of columns where it is known: given, or that of a single row."""
     for name, value in given.items():
-        if name not in data.columns:
-            raise InputError(f'noise of {name!r}, allowed: of {", ".join(data.columns)}')
-        if not 0.0 < value < math.inf:
-            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {COLUMNS.unit(name)}')
+        check_among('column of noise', name, data.columns)
+        check_within(f'noise of {name}', value, f'(0, inf) {COLUMNS.unit(name)}')
     single = data.columns if len(data.values) == 1 else ()
     return {name: usual_noise(name) for name in single} | dict(given)
