@@ -302,7 +302,8 @@ def _declared(cls: type) -> dict[str, tuple[Any, Rule]]:
 @typing.no_type_check
 def field_types(cls: type) -> dict[str, Any]:
     """Return the types of the fields of a class by name."""
-    return typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 
 
 def _refusal(path: str, value: object, allowed: str) -> InputError:
