@@ -38,7 +38,7 @@ def add_studies(commands: Any) -> None:
     by_hand.add_argument(
         '--speed',
         default=0.5,
-        help='deflection of a stick in whose place a key is, above 0 to 1 (default: 0.5)',
+        help='of what a key moves: deflection of its stick, above 0 to 1 (default: 0.5)',
     )
     add_node_options(by_hand, 'harvester')
     add_format(by_hand)

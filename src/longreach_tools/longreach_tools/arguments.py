@@ -137,7 +137,7 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
         '--sample-time': (finite, 'S'),
         '--scale': (positive, 'FACTOR', 'image size relative to the calibrations'),
         '--seed': (seed, 'N', 'seed'),
-        '--speed': (positive, 'FACTOR'),
+        '--speed': (positive, 'FACTOR', 'speed'),
         '--step': (finite, 'S'),
         '--step-error': (bool, ''),
         '--time': (not_negative, 'S'),
