@@ -36,31 +36,32 @@ def minor_axis(row):  # type: ignore[no-untyped-def]
 
 
 @njit
-def gather_points(u, v, nu, nv, chosen, row, radius, tolerance, distances, work):  # type: ignore[no-untyped-def]
+def gather_points(edges, chosen, row, radius, tolerance, distances, work):  # type: ignore[no-untyped-def]
     """Fit an ellipse to points within a decreasing distance; False if too few remain."""
     # chosen (n,) and row are filled; distances (n,) and work (6, 5) overwritten.
     for turn in range(4):
         size = 0
         near = tolerance if turn == 0 else (2.0 if turn == 1 else 1.3)
-        _fill_distances(u, v, nu, nv, row, 0.4, 1.8, distances)
-        for index in range(u.size):
+        _fill_distances(edges, row, 0.4, 1.8, distances)
+        for index in range(distances.size):
             if distances[index] <= near:
                 chosen[size] = index
                 size += 1
-        if size < 8 or not fit_ellipse(u, v, nu, nv, chosen[:size], row, work):
+        if size < 8 or not fit_ellipse(edges, chosen[:size], row, work):
             return False
         longest = major_axis(row)
         if not 0.3 * radius < longest < 3.0 * radius:
             return False
-    row[SUPPORT] = rim_support(u, v, nu, nv, row, 1.0, distances)
+    row[SUPPORT] = rim_support(edges, row, 1.0, distances)
     return True
 
 
 @njit(error_model='numpy')
-def _fill_distances(u, v, nu, nv, row, least, most, distances):  # type: ignore[no-untyped-def]
+def _fill_distances(edges, row, least, most, distances):  # type: ignore[no-untyped-def]
     """Fill the distance of each edge point from an ellipse, to first order [px]."""
     # Infinite where the gradient is not along the normal with the ellipse's polarity, or the
     # relative radius not between least and most. Without branches, so that it is vectorised.
+    u, v, nu, nv = edges.u, edges.v, edges.nu, edges.nv
     cu, cv, polarity = row[CU], row[CV], row[POLARITY]
     b11, b12, b22 = inverse(row[A11], row[A12], row[A22])
     for index in range(u.size):
@@ -75,22 +76,22 @@ def _fill_distances(u, v, nu, nv, row, least, most, distances):  # type: ignore[
 
 
 @njit
-def sectors_near(u, v, nu, nv, row, nearest, farthest, distances):  # type: ignore[no-untyped-def]
+def sectors_near(edges, row, nearest, farthest, distances):  # type: ignore[no-untyped-def]
     """Return the sectors of an ellipse with edge points within a range of distances [px]."""
     seen = np.zeros(SECTORS, np.bool_)
     b11, b12, b22 = inverse(row[A11], row[A12], row[A22])
-    _fill_distances(u, v, nu, nv, row, 0.5, 1.5, distances)
-    for index in range(u.size):
+    _fill_distances(edges, row, 0.5, 1.5, distances)
+    for index in range(distances.size):
         if nearest <= distances[index] <= farthest:
-            yu, yv = times(b11, b12, b22, u[index] - row[CU], v[index] - row[CV])
+            yu, yv = times(b11, b12, b22, edges.u[index] - row[CU], edges.v[index] - row[CV])
             seen[sector_of(yu, yv)] = True
     return seen
 
 
 @njit
-def rim_support(u, v, nu, nv, row, near, distances):  # type: ignore[no-untyped-def]
+def rim_support(edges, row, near, distances):  # type: ignore[no-untyped-def]
     """Return the share of sectors of an ellipse with edge points within a distance [px]."""
-    seen = sectors_near(u, v, nu, nv, row, 0.0, near, distances)
+    seen = sectors_near(edges, row, 0.0, near, distances)
     # On a short rim, the spacing of edge points is larger than a sector.
     filled = 0
     for sector in range(SECTORS):
@@ -100,11 +101,11 @@ def rim_support(u, v, nu, nv, row, near, distances):  # type: ignore[no-untyped-
 
 
 @njit
-def fit_ellipse(u, v, nu, nv, chosen, row, work):  # type: ignore[no-untyped-def]
+def fit_ellipse(edges, chosen, row, work):  # type: ignore[no-untyped-def]
     """Fit an ellipse to chosen points, update its row; False if they do not define one."""
     # Least squares of the conic, normalised to a trace of 1 of its quadratic part; weighted by the
     # gradient at the row's ellipse (Sampson), unless its A11 is 0. work (6, 5) is overwritten.
-    size = chosen.size
+    u, v, nu, nv, size = edges.u, edges.v, edges.nu, edges.nv, chosen.size
     mean_u, mean_v = 0.0, 0.0
     for index in chosen:
         mean_u += u[index]

@@ -7,13 +7,8 @@ chain of edge points is a seed: the ellipse fitted to it collects all nearby poi
 whose gradient is along its normal with its polarity, so that a rim interrupted by an occluder is
 reassembled. The two edges of a ring differ in polarity, which identifies the inner edge.
 
-Arguments of several compiled functions:
-
-- u, v, nu, nv, shape (n,): positions [px] and unit gradients of edge points;
-- row, shape (10,): a hypothesis, in the order of the fields of :class:`Hypothesis`;
-- at_u, at_v, radius, search, a11, a12, a22, shape_tolerance, polarity: the fields of
-  :class:`Expectation`;
-- chosen, shape (size,), int64: indices of edge points.
+Compiled functions take edge points, an expectation, hypotheses as rows, shape (10,), in the order
+of their fields, and ``chosen``, shape (size,), int64: indices of edge points.
 """
 
 from __future__ import annotations
@@ -60,6 +55,8 @@ _BESIDE = (1.5, 0.3)
 # of a ring.
 _RADIUS_SCALE = 0.25
 _INSIDE = 0.6
+# Largest relative difference from the expected shape.
+_OTHER_SHAPE = 0.3
 
 
 class Expectation(NamedTuple):
@@ -72,7 +69,6 @@ class Expectation(NamedTuple):
     a11: float = math.nan
     a12: float = math.nan
     a22: float = math.nan
-    shape_tolerance: float = 0.3  # largest relative difference
     polarity: int = 0  # +1 dark on bright, -1 bright on dark
 
 
@@ -106,10 +102,7 @@ def rank_hypotheses(
     edges: EdgePoints, expected: Expectation, *, thorough: bool = False
 ) -> list[Hypothesis]:
     """Return the ellipses in a window, the most likely outer edge first (Henikl 2015, 4.2.1)."""
-    rows = _rank(
-        edges.u, edges.v, edges.nu, edges.nv, edges.chain, edges.chains, *expected, thorough
-    )  # fmt: skip
-    return [Hypothesis(*row) for row in rows.tolist()]
+    return [Hypothesis(*row) for row in _rank(edges, expected, thorough).tolist()]
 
 
 def closed_ellipses(
@@ -118,39 +111,35 @@ def closed_ellipses(
     """Return the ellipses that single chains of edge points form: quick, for a whole image."""
     order = np.argsort(edges.chain, kind='stable')
     ends = np.cumsum(np.bincount(edges.chain, minlength=max(edges.chains, 1)))
-    rows = _closed(
-        edges.u, edges.v, edges.nu, edges.nv, order, ends, smallest, largest, support
-    )  # fmt: skip
+    rows = _closed(edges, order, ends, smallest, largest, support)
     return [Hypothesis(*row) for row in rows.tolist()]
 
 
 def seen_sectors(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]:
     """Return in which sectors a marker's edges are visible, and not beside a gap: an occluder."""
-    return _seen(edges.u, edges.v, edges.nu, edges.nv, np.array(hypothesis))  # type: ignore[no-any-return]
+    return _seen(edges, np.array(hypothesis))  # type: ignore[no-any-return]
 
 
 def outlines_beside(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]:
     """Return in which sectors another outline of the same polarity runs along that of a marker."""
     # A hard shadow, the side of a thick plate or a double exposure: parts of both outlines can
     # look like a single ellipse.
-    row = np.array(hypothesis)
-    return _beside(edges.u, edges.v, edges.nu, edges.nv, row)  # type: ignore[no-any-return]
+    return _beside(edges, np.array(hypothesis))  # type: ignore[no-any-return]
 
 
 @kernel
-def _beside(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
+def _beside(edges, row):  # type: ignore[no-untyped-def]
     """Kernel of :func:`outlines_beside`; arguments: see the module's docstring."""
-    return sectors_near(
-        u, v, nu, nv, row, _BESIDE[0], _BESIDE[1] * major_axis(row), np.empty(u.size)
-    )
+    farthest = _BESIDE[1] * major_axis(row)
+    return sectors_near(edges, row, _BESIDE[0], farthest, np.empty(edges.u.size))
 
 
 @kernel
-def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
+def _seen(edges, row):  # type: ignore[no-untyped-def]
     """Kernel of :func:`seen_sectors`; arguments: see the module's docstring."""
     result = np.zeros(2 * SECTORS, np.bool_)
     own = row.copy()
-    distances = np.empty(u.size)
+    distances = np.empty(edges.u.size)
     for part in range(2):
         ratio = 1.0 if part == 0 else row[INNER]
         if ratio <= 0.0:
@@ -158,7 +147,7 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
         own[A11], own[A12] = ratio * row[A11], ratio * row[A12]
         own[A22] = ratio * row[A22]
         own[POLARITY] = row[POLARITY] if part == 0 else -row[POLARITY]
-        seen = sectors_near(u, v, nu, nv, own, 0.0, 1.3, distances)
+        seen = sectors_near(edges, own, 0.0, 1.3, distances)
         for sector in range(SECTORS):
             before, after = seen[sector - 1], seen[(sector + 1) % SECTORS]
             # With few pixels, single sectors have no points; only three in a row are a gap.
@@ -172,7 +161,7 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ignore[no-untyped-def]
+def _closed(edges, order, ends, smallest, largest, support):  # type: ignore[no-untyped-def]
     """Fit an ellipse to each chain of ``order``, up to ``ends``; return (k, 10)."""
     found = np.empty((64, WIDTH))
     count = 0
@@ -186,16 +175,17 @@ def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ign
         if members.size < 3.0 * smallest or members.size > 12.0 * largest:
             continue
         row[A11] = 0.0
-        if not fit_ellipse(u, v, nu, nv, members, row, work) or not fit_ellipse(
-            u, v, nu, nv, members, row, work
+        if not fit_ellipse(edges, members, row, work) or not fit_ellipse(
+            edges, members, row, work
         ):
             continue
         longest = major_axis(row)
         if longest < smallest or longest > largest:
             continue
-        cu, cv = _taken(u, members), _taken(v, members)
-        gu, gv = _taken(nu, members), _taken(nv, members)
-        row[SUPPORT] = rim_support(cu, cv, gu, gv, row, 1.0, np.empty(members.size))
+        u, v = _taken(edges.u, members), _taken(edges.v, members)
+        nu, nv = _taken(edges.nu, members), _taken(edges.nv, members)
+        own = EdgePoints(u, v, nu, nv, edges.chain, edges.chains)
+        row[SUPPORT] = rim_support(own, row, 1.0, np.empty(members.size))
         if row[SUPPORT] < support:
             continue
         if count == found.shape[0]:
@@ -207,20 +197,17 @@ def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ign
 
 
 @kernel
-def _rank(  # type: ignore[no-untyped-def]
-    u, v, nu, nv, chain, chains,
-    at_u, at_v, radius, search, a11, a12, a22, shape_tolerance, polarity,
-    thorough,
-):  # fmt: skip
+def _rank(edges, expected, thorough):  # type: ignore[no-untyped-def]
     """Collect, refine and rank hypotheses; kernel of :func:`rank_hypotheses`; return (k, 10)."""
+    at_u, at_v, radius, search, a11, a12, a22, polarity = expected
     found = np.empty((_MOST, WIDTH))
     # No constant, for which numba would compile functions once more.
     count = np.int64(0)
     row = np.empty(WIDTH)
-    total = u.size
-    sizes = np.zeros(chains, np.int64)
+    total = edges.u.size
+    sizes = np.zeros(edges.chains, np.int64)
     for index in range(total):
-        sizes[chain[index]] += 1
+        sizes[edges.chain[index]] += 1
     order = np.argsort(-sizes)[:24]
     chosen = np.empty(total, np.int64)
     distances, work = np.empty(total), np.empty((6, 5))
@@ -233,8 +220,8 @@ def _rank(  # type: ignore[no-untyped-def]
             row[CU], row[CV] = at_u, at_v
             row[A11], row[A12], row[A22] = a11, a12, a22
             row[POLARITY] = sign
-            if gather_points(u, v, nu, nv, chosen, row, radius, 0.3 * radius, distances, work):
-                count = _keep(found, count, row, at_u, at_v, radius, search, known)
+            if gather_points(edges, chosen, row, radius, 0.3 * radius, distances, work):
+                count = _keep(found, count, row, expected)
     large = 0
     for first in range(order.size):
         if sizes[order[first]] < 6:
@@ -243,20 +230,17 @@ def _rank(  # type: ignore[no-untyped-def]
         large = first + 1
         size = 0
         for index in range(total):
-            if chain[index] == order[first]:
+            if edges.chain[index] == order[first]:
                 chosen[size] = index
                 size += 1
         if (
             size > 5
-            and fit_ellipse(u, v, nu, nv, chosen[:size], row, work)
-            and gather_points(u, v, nu, nv, chosen, row, radius, 0.15 * radius, distances, work)
+            and fit_ellipse(edges, chosen[:size], row, work)
+            and gather_points(edges, chosen, row, radius, 0.15 * radius, distances, work)
         ):
-            count = _keep(found, count, row, at_u, at_v, radius, search, known)
+            count = _keep(found, count, row, expected)
     if thorough:
-        count = _sample(
-            u, v, nu, nv, chain, order[:large], found, count, at_u, at_v, radius, search, known,
-            a11, a12, a22, shape_tolerance,
-        )  # fmt: skip
+        count = _sample(edges, expected, order[:large], found, count)
     # Rank.
     for index in range(count):
         here = found[index]
@@ -271,12 +255,12 @@ def _rank(  # type: ignore[no-untyped-def]
         if polarity * here[POLARITY] < 0.0:
             score -= 100.0
         if known:
-            change = _difference(here, a11, a12, a22) / shape_tolerance
+            change = _difference(here, a11, a12, a22) / _OTHER_SHAPE
             score -= change * change
             if change > 1.0:
                 score -= 10.0
         here[SCORE] = score
-        _inner_edge(u, v, nu, nv, here)
+        _inner_edge(edges, here)
     result = np.empty((count, WIDTH))
     for rank in range(count):
         best = 0
@@ -289,13 +273,11 @@ def _rank(  # type: ignore[no-untyped-def]
 
 
 @njit
-def _sample(  # type: ignore[no-untyped-def]
-    u, v, nu, nv, chain, order, found, count, at_u, at_v, radius, search, known,
-    a11, a12, a22, shape_tolerance,
-):  # fmt: skip
+def _sample(edges, expected, order, found, count):  # type: ignore[no-untyped-def]
     """Add ellipses through random points of chains and pairs of chains; return the new count."""
-    # order (m,): chains by decreasing size; found (_MOST, 10): hypotheses, count rows of them;
-    # known: whether a11, a12, a22 are given.
+    # order (m,): chains by decreasing size; found (_MOST, 10): hypotheses, count rows of them.
+    at_u, at_v, radius, search, a11, a12, a22, _ = expected
+    u, v, chain, known = edges.u, edges.v, edges.chain, a11 == a11
     pool, chosen = np.empty(u.size, np.int64), np.empty(u.size, np.int64)
     five = np.empty(5, np.int64)
     row, best = np.empty(WIDTH), np.empty(WIDTH)
@@ -320,31 +302,31 @@ def _sample(  # type: ignore[no-untyped-def]
                     random = (1103515245 * random + 12345) % 2147483648
                     five[slot] = pool[(random >> 8) % size]
                 row[A11] = 0.0
-                if not fit_ellipse(u, v, nu, nv, five, row, work):
+                if not fit_ellipse(edges, five, row, work):
                     continue
                 longest = major_axis(row)
                 away = math.hypot(row[CU] - at_u, row[CV] - at_v)
                 if away > search or not 0.6 * radius < longest < 1.6 * radius:
                     continue
-                if known and _difference(row, a11, a12, a22) > shape_tolerance:
+                if known and _difference(row, a11, a12, a22) > _OTHER_SHAPE:
                     continue
-                row[SUPPORT] = rim_support(u, v, nu, nv, row, 0.8, distances)
+                row[SUPPORT] = rim_support(edges, row, 0.8, distances)
                 if row[SUPPORT] > best[SUPPORT]:
                     assign(best, row)
             if best[SUPPORT] > 0.3 and gather_points(
-                u, v, nu, nv, chosen, best, radius, 1.5, distances, work
+                edges, chosen, best, radius, 1.5, distances, work
             ):
-                count = _keep(found, count, best, at_u, at_v, radius, search, known)
+                count = _keep(found, count, best, expected)
     return count
 
 
 @njit
-def _keep(found, count, row, at_u, at_v, radius, search, known):  # type: ignore[no-untyped-def]
+def _keep(found, count, row, expected):  # type: ignore[no-untyped-def]
     """Add a hypothesis, unless it is a duplicate or implausible; return the new count."""
-    distance = math.hypot(row[CU] - at_u, row[CV] - at_v)
-    longest = major_axis(row)
-    widest = 1.5 if known else 2.0
-    if distance > search or longest > widest * radius or longest < radius / widest:
+    distance = math.hypot(row[CU] - expected.u, row[CV] - expected.v)
+    longest, radius = major_axis(row), expected.radius
+    widest = 1.5 if expected.a11 == expected.a11 else 2.0
+    if distance > expected.search or longest > widest * radius or longest < radius / widest:
         return count
     if row[SUPPORT] < 0.25:
         return count
@@ -395,9 +377,10 @@ def _box(row, ratio):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
+def _inner_edge(edges, row):  # type: ignore[no-untyped-def]
     """Find the inner edge of a ring (concentric, opposite polarity); store it in the row."""
     bins = 40
+    u, v, nu, nv = edges.u, edges.v, edges.nu, edges.nv
     seen = np.zeros((bins, SECTORS), np.bool_)
     a11, a12, a22 = row[A11], row[A12], row[A22]
     b11, b12, b22 = inverse(a11, a12, a22)
