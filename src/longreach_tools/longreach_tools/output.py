@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import errno
 import fcntl
 import json
@@ -169,7 +170,7 @@ def making_directory(directory: str | Path) -> Iterator[Path]:
         missing = [one for one in (target, *target.parents) if not one.exists()]
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(Path(directory), error) from error
+        raise _unwritable(directory, error) from error
     try:
         yield Path(directory)
     finally:
@@ -193,7 +194,7 @@ def writing_directory(directory: str | Path) -> Iterator[Path]:
                 raise InputError(f'{directory} is not empty; give a new directory')
             temporary = Path(tempfile.mkdtemp(dir=parent, prefix='.'))
         except OSError as error:
-            raise _unwritable(Path(directory), error) from error
+            raise _unwritable(directory, error) from error
         unfinished = temporary / target.name
         try:
             yield unfinished
@@ -254,12 +255,7 @@ def _naming_full_disk(output: str | Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise _full(Path(output), error) from error
-
-
-def _full(output: Path, error: OSError) -> LongreachError:
-    """Return the error for an output on a full disk."""
-    return LongreachError(f'{output} cannot be written: {error.strerror}; make room')
+        raise _unwritable(output, error) from error
 
 
 def _is_special(target: Path) -> bool:
@@ -298,10 +294,10 @@ def _temporary(target: Path) -> Iterator[tuple[Path, bool]]:
         yield Path(name), special
 
 
-def _unwritable(target: Path, error: OSError) -> LongreachError:
+def _unwritable(target: str | Path, error: OSError) -> LongreachError:
     """Return the error for a target that cannot be written."""
     if error.errno in _FULL:
-        return _full(target, error)
+        return LongreachError(f'{target} cannot be written: {error.strerror}; make room')
     return InputError(
         f'{target} cannot be written: {error.strerror}; give a place that is writable, or can be'
         ' created'
@@ -315,9 +311,9 @@ def write_csv(file: str | Path, columns: Sequence[str], values: np.ndarray) -> N
     Integers, such as flags, are written without a decimal point.
     """
     with writing(file) as path, path.open('w', encoding='utf-8') as stream:
-        stream.write(','.join(columns) + '\n')
-        for row in values.tolist():
-            stream.write(','.join(map(_number, row)) + '\n')
+        writer = csv.writer(stream, lineterminator='\n')
+        writer.writerow(columns)
+        writer.writerows(map(_number, row) for row in values.tolist())
 
 
 def _number(value: float) -> str:

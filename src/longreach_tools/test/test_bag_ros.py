@@ -263,9 +263,9 @@ class Listener:
         return self.received
 
 
-def test_play_again_with_clock_offset_and_remap(tmp_path, node):
+def test_play_again_with_clock_and_offset(tmp_path, node):
     bag = make_bag(tmp_path / 'bag')
-    numbers = Listener(node, '/renamed', Int32)
+    numbers = Listener(node, '/n', Int32)
     clock = Listener(node, '/clock', Clock)
     options = PlayOptions(
         rate=10.0,
@@ -274,7 +274,6 @@ def test_play_again_with_clock_offset_and_remap(tmp_path, node):
         start_offset=0.1,
         duration=0.2,
         topics=('/n', '/clock'),
-        remap={'/n': '/renamed'},
         subscribers=1,
     )
     lines = []

@@ -627,8 +627,6 @@ def test_info_of_a_bag(tmp_path, capsys):
         (['play', 'bag', '--rate', '-1'], '--rate: -1, allowed: 0 or more'),
         (['play', 'bag', '--clock', '0'], '--clock: 0, allowed: above 0'),
         (['play', 'bag', '--topics', '/nix'], 'no topic /nix; topics here: /crane/joint_states'),
-        (['play', 'bag', '--remap', 'a=b'], "remap 'a=b'; allowed: OLD:=NEW"),
-        (['play', 'bag', '--remap', 'a:=b'], 'remap of /a; topics of the bag: /crane'),
         (['play', 'bag', '--start-offset', '7'], 'start offset 7 s; the bag has 0.04 s'),
         (['record', '-o', 'bag'], 'bag: exists already'),
         (['record', '-d', '-1', '-o', 'new'], '--duration: -1, allowed: above 0'),

@@ -9,10 +9,9 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from longreach_dynamics.errors import InputError, LongreachError
 
@@ -52,8 +51,7 @@ _STOPPED_LIMIT = 0.5
 _NOTABLE_LAG = 0.1
 
 
-@dataclass(frozen=True)
-class PlayOptions:
+class PlayOptions(NamedTuple):
     """Options of a playback."""
 
     rate: float = 1.0  # speed; 0: as fast as possible
@@ -62,7 +60,6 @@ class PlayOptions:
     start_offset: float = 0.0  # [s of the bag]
     duration: float | None = None  # [s of the bag]
     topics: Sequence[str] | None = None
-    remap: Mapping[str, str] = field(default_factory=dict)  # published names by recorded ones
     subscribers: int = 0  # of each topic, which are waited for
 
 
@@ -125,14 +122,14 @@ def play(
         names = bag.select(options.topics)
         if options.clock_rate is not None:
             names = [name for name in names if name != _CLOCK]
-        classes = _classes(bag, names, options)
+        classes = _classes(bag, names)
         # Check the options before creating publishers.
         next(timeline(bag, list(classes), options)[2], None)
         with quiet_node(f'longreach_bag_play_{os.getpid()}') as node:
             publishers = {
                 name: node.create_publisher(
                     kind,
-                    options.remap.get(name, name),
+                    name,
                     publisher_profile(bag.topics[name].qos, bag.topics[name].count),
                 )
                 for name, kind in classes.items()
@@ -149,11 +146,8 @@ def play(
             return player.published
 
 
-def _classes(bag: Bag, names: list[str], options: PlayOptions) -> dict[str, type]:
+def _classes(bag: Bag, names: list[str]) -> dict[str, type]:
     """Return the Python class of each topic; InputError for what cannot be published here."""
-    if unknown := [name for name in options.remap if name not in bag.topics]:
-        there = ', '.join(bag.topics) or 'none'
-        raise InputError(f'remap of {", ".join(unknown)}; topics of the bag: {there}')
     machine = MachineTypes()
     classes = {}
     for name in names:

@@ -13,11 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_common, count, not_negative, positive
 from longreach_tools.cli import StopSignals, say
 from longreach_tools.output import add_format
@@ -114,7 +111,6 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
     )
     add('--duration', help='of bag time that is played (default: all)')
     add('--topics', nargs='+', metavar='TOPIC', help='only these')
-    add('--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name')
     add(
         '--wait-for-subscribers',
         dest='subscribers',
@@ -155,16 +151,8 @@ def _play(arguments: argparse.Namespace) -> None:
     """Run ``play``."""
     stop = StopSignals()
     from ._play import PlayOptions, play
-    from ._topics import checked_name
 
-    values: dict[str, Any] = {
-        one.name: getattr(arguments, one.name, one.default) for one in fields(PlayOptions)
-    }
-    rules = [rule.partition(':=') for rule in arguments.remap]
-    if wrong := [''.join(rule) for rule in rules if not all(rule)]:
-        raise InputError(f'remap {wrong[0]!r}; allowed: OLD:=NEW')
-    values['remap'] = {checked_name(old): checked_name(new) for old, _, new in rules}
-    options = PlayOptions(**values)
+    options = PlayOptions(**{name: getattr(arguments, name) for name in PlayOptions._fields})
     published = play(arguments.bag, options, stop, say)
     say(f'{published} messages published')
 

@@ -132,13 +132,7 @@ def write_table(file: Path, picture: Picture) -> None:
     table[:, 0] = rows.real
     for place, ((_, _, values), own) in enumerate(zip(unique, stamps, strict=True), 1):
         table[np.searchsorted(rows, own), place] = values
-    write_csv(file, ['time', *(_cell(name) for name, _, _ in unique)], table)
-
-
-def _cell(name: str) -> str:
-    """Return a name as a cell of CSV."""
-    quoted = name.replace('"', '""')
-    return f'"{quoted}"' if set(name) & set(',"\n') else name
+    write_csv(file, ['time', *(name for name, _, _ in unique)], table)
 
 
 def statistics(curve: Curve) -> dict[str, float | int | None]:
