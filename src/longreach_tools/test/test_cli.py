@@ -20,16 +20,14 @@ PROGRAM = [sys.executable, '-c', 'from longreach_tools.cli import console; conso
 
 
 class Point:
-    """Stands for an entry point; remembers whether it was loaded."""
+    """Stands for an entry point."""
 
     def __init__(self, name, run):
         self.name = name
         self.module = f'no_such_module_{name}'
-        self.loaded = False
         self._run = run
 
     def load(self):
-        self.loaded = True
         module = types.ModuleType(self.name, doc='What it does.\n\nMore about it.')
 
         def configure(parser):
@@ -134,11 +132,6 @@ def test_exit_codes_and_errors(points, capsys, words, code, error):
 def test_a_mistake_and_a_lost_reader_are_not_hidden(points, name, error):
     with pytest.raises(error):
         cli.main([name])
-
-
-def test_only_the_command_that_is_called_is_imported(points):
-    cli.main(['nothing'])
-    assert [name for name, point in points.items() if point.loaded] == ['nothing']
 
 
 @pytest.mark.parametrize('words', [['bag', 'play', 'x'], ['crane', 'pause'], ['launch', 'crane']])
