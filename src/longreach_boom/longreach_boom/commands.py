@@ -29,9 +29,8 @@ from longreach_tools.machine_command import (
     run_scenario,
     scenario_with,
 )
-from longreach_tools.options import add_results
+from longreach_tools.options import add_results, pose_of, radians_of
 from longreach_tools.output import add_format, report_study, table, write_csv
-from longreach_tools.poses import pose_of, radians_of
 
 # Tolerance of the tip position [m], and largest number of corrections of the sag.
 _CLOSE, _MOST_ROUNDS = 1e-5, 50

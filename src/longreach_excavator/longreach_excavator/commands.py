@@ -34,9 +34,8 @@ from longreach_tools.machine_command import (
     run_scenario,
     scenario_with,
 )
-from longreach_tools.options import add_results
+from longreach_tools.options import add_results, pose_of
 from longreach_tools.output import add_format, report_study, summary_table, table
-from longreach_tools.poses import pose_of
 
 # Cylinders that carry the bucket's joint.
 _STANDING = CYLINDERS[:2]

@@ -23,9 +23,8 @@ from longreach_harvester.simulation import COLUMNS, HarvesterRun
 from longreach_harvester.spec import HARVESTER, HarvesterOptions
 from longreach_tools.arguments import add_common, numbers
 from longreach_tools.machine_command import add_study, case_of, machine_of
-from longreach_tools.options import add_node_options, add_results
+from longreach_tools.options import add_node_options, add_results, radians_of
 from longreach_tools.output import add_format, figure, legend, print_result, report_study, table
-from longreach_tools.poses import radians_of
 
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}

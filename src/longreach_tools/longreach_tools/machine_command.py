@@ -27,9 +27,8 @@ from longreach_machine.runs import Columns, Run
 from longreach_tools.arguments import add_common, finite, names, not_negative, numbers, positive
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_node_options, add_results
+from longreach_tools.options import add_demo, add_node_options, add_results, radians_of
 from longreach_tools.output import check_output, check_places, checked_ending, writing
-from longreach_tools.poses import radians_of
 from longreach_tools.run_figure import draw_run
 from longreach_tools.sweeps import Measured, add_design, design_of, run_sweep
 
