@@ -67,16 +67,17 @@ class _Vocabulary(argparse.ArgumentParser):
     """A parser whose options are in groups, with what the vocabulary says of them."""
 
     def __init__(self, *words: Any, **keywords: Any) -> None:
-        self.purposes: dict[str, argparse._ArgumentGroup] = {}
         super().__init__(*words, **keywords)
-        self.purposes = {purpose: self.add_argument_group(purpose) for purpose in VOCABULARY}
+        for purpose in VOCABULARY:
+            self.add_argument_group(purpose)
 
     def add_argument(self, *flags: str, **words: Any) -> argparse.Action:
         return super().add_argument(*flags, **with_vocabulary(flags, words))
 
     def group_of(self, action: argparse.Action) -> argparse._ArgumentGroup:
         """Return the group of an option."""
-        return self.purposes.get(name_of(action.option_strings)[1], self._optionals)
+        purpose = name_of(action.option_strings)[1] or self._optionals.title
+        return next(group for group in self._action_groups if group.title == purpose)
 
     def _add_action(self, action: Any) -> Any:
         if not action.option_strings:
