@@ -63,13 +63,17 @@ def test_a_harvester_that_is_driven_has_relief_and_make_up_valves(
 
 
 @pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
-def test_every_file_has_the_common_arguments(path: Path) -> None:
+def test_every_file_has_the_common_arguments_and_starts_controllers_again(path: Path) -> None:
     common = {'real_time_factor', 'duration', 'paused', 'record', 'description', 'rviz', 'view'}
     assert declared(path).keys() >= common
     assert declared(path)['view'] == 'false'
     if path in MACHINES:
         names = {'namespace', 'frame_prefix', 'publish_clock', 'companions', 'rviz_config'}
         assert declared(path).keys() >= names
+    for node in ElementTree.parse(path).getroot().iter('node'):
+        # Those without which a machine stands are started again.
+        again = node.attrib['exec'] in ('controller', 'operator', 'damping')
+        assert (node.get('respawn') == 'true') is again
     # An expression of $(eval) would run what a user writes after := as Python.
     assert '$(eval' not in path.read_text()
 
@@ -129,10 +133,14 @@ def test_the_boom_of_the_cameras_may_have_a_slash_before_its_namespace(
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'links'])
-def test_booleans_are_read_as_such(printed: Callable[..., str], machine: str) -> None:
+def test_arguments_have_their_values(printed: Callable[..., str], machine: str) -> None:
     for word in ('plant:=0', 'plant:=FALSE'):
         assert 'plant-' not in printed(machine, word)
-    text = printed(machine, 'paused:=true', 'publish_clock:=false', 'frame_prefix:=')
+    words = ('paused:=true', 'publish_clock:=false', 'frame_prefix:=', 'duration:=3.0')
+    text = printed(machine, *words, 'record:=bag')
+    assert 'longreach bag record --out bag' in text
+    assert 'recorder' not in printed(machine, *words)
+    assert 'duration: 3.0' in text
     assert 'start_paused: true' in text
     assert 'publish_clock: false' in text
     assert "frame_prefix: ''" in text

@@ -13,7 +13,7 @@ from longreach_harvester.parameters import default_file
 from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_symbolic.links import default_file as default_links
-from longreach_tools.testing import DEADLINE, Outcome, contents, launch, longreach
+from longreach_tools.testing import DEADLINE, Outcome, contents, launch
 
 # Of each machine: samples per second, what each of them is published on, and the drawing, with the
 # samples from one to the next.
@@ -29,7 +29,6 @@ DRAWN = {'boom': ('shape', 7), 'excavator': ('forces', 2), 'links': ('shape', 7)
 REALISTIC = default_file().parent / 'harvester_realistic.yaml'
 CONTROLLED = ('controller:=true', 'lockstep:=true')
 VARIANT = ('--brake', 'rigid', '--output', 'next_cycle')
-AGAIN = 'respawn after 0.2 s'
 
 
 @pytest.mark.slow_after(1)
@@ -162,22 +161,3 @@ def test_a_plant_that_refuses_ends_it_with_its_exit_code(tmp_path, machine, argu
     with launch(machine, tmp_path, argument, alone) as running:
         assert running.wait() == 2
         assert error in running.text()
-
-
-@pytest.mark.parametrize(
-    ('machine', 'words', 'shown', 'absent'),
-    [
-        ('boom', (), ('controller', AGAIN), ('rviz2',)),
-        ('crane', ('model:=linear',), ('controller', AGAIN, 'model: linear'), ('rviz2',)),
-        ('excavator', (), ('operator', AGAIN), ('rviz2', 'joy_node')),
-        ('excavator', ('scenario:=none', 'operator:=false'), ("scenario: ''",), ('operator',)),
-    ],
-)
-def test_what_is_started_is_what_was_asked_for(machine, words, shown, absent):
-    more = ('record:=bag', 'namespace:=south', 'duration:=3.0')
-    done = longreach('launch', machine, '--print', *words, *more)
-    assert done.returncode == 0, done.stderr
-    common = ('plant', '__ns:=/south', 'longreach bag record --out bag', 'duration: 3.0')
-    assert all(text in done.stdout for text in (*common, *shown))
-    assert not any(text in done.stdout for text in absent)
-    assert 'recorder' not in longreach('launch', machine, '--print').stdout
