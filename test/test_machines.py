@@ -296,15 +296,14 @@ def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
     package = type(spec).__module__.split('.')[0]
     readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
     tables = [column_table(spec.columns(parameters_of(spec)))]
-    for path in sorted((ROOT / 'src' / package / package).glob('*_node.py')):
-        module = importlib.import_module(f'{package}.{path.stem}')
-        tables += [
-            table(cls, without=SHARED)
-            for cls in vars(module).values()
-            if isinstance(cls, type)
-            and issubclass(cls, FrameParameters)
-            and cls.__module__ == module.__name__
-        ]
+    module = importlib.import_module(f'{package}.nodes')
+    tables += [
+        table(cls, without=SHARED)
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and issubclass(cls, FrameParameters)
+        and cls.__module__ == module.__name__
+    ]
     for name in TABLES[spec.name]:
         of, member = name.split('.')
         given = getattr(importlib.import_module(f'{package}.{of}'), member)

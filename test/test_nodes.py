@@ -109,7 +109,7 @@ def test_nodes_publish_the_librarys_run(
     topics = {f'/{source.topic}' for several in sources for source in several}
     modules = ('controller', 'plant') if controlled else ('plant',)
     kinds = [
-        getattr(importlib.import_module(f'longreach_{machine}.{name}_node'), f'{name.title()}Node')
+        getattr(importlib.import_module(f'longreach_{machine}.nodes'), f'{name.title()}Node')
         for name in modules
     ]
     plant_knows = field_types(kinds[-1].settings_type)
@@ -168,9 +168,9 @@ def test_an_operator_in_lockstep_is_the_librarys_closed_loop(tmp_path, machine, 
     words = setting('operator', teleoperation=file, control=control)
     words += setting('plant', real_time_factor=0.0, lockstep=True, duration=0.5)
     with bench(*words, *setting('plant', publish_rate=1.0 / period)) as b:
-        operator = b.add(of('operator_node').OperatorNode)
+        operator = b.add(of('nodes').OperatorNode)
         # The sample of time 0 is not answered before a stick has moved; the plant repeats it.
-        plant = b.add(of('plant_node').PlantNode)
+        plant = b.add(of('nodes').PlantNode)
         if machine == 'excavator':
             publisher = b.publisher(JointState, 'joint_velocity', qos.SET_POINT)
             publisher.publish(JointState(velocity=RATES))

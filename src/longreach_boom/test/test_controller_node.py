@@ -12,10 +12,9 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from longreach_boom.controller_node import ControllerNode
 from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.model import constants_of
-from longreach_boom.plant_node import PlantNode
+from longreach_boom.nodes import ControllerNode, PlantNode
 from longreach_boom.state import piston_positions
 from longreach_machine.control import JointController
 from longreach_node import diagnostics, qos

@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load
-from longreach_boom.plant_node import PlantNode
+from longreach_boom.nodes import PlantNode
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
 from longreach_boom.sensors_node import SensorTopics

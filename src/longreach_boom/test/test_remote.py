@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from longreach_msgs.msg import ValveCommand
 
-from longreach_boom.controller_node import ControllerNode
 from longreach_boom.model import Load
-from longreach_boom.plant_node import PlantNode
+from longreach_boom.nodes import ControllerNode, PlantNode
 from longreach_boom.spec import BOOM
 from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError

@@ -8,8 +8,8 @@ from std_msgs.msg import Header
 
 from longreach_boom.description import half_height
 from longreach_boom.kinematics import point_motion
+from longreach_boom.nodes import shape_to_message
 from longreach_boom.parameters import Distribution, Marker, StrainGauge
-from longreach_boom.plant_node import shape_to_message
 from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_boom.strain import strains

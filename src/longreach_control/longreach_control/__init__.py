@@ -7,7 +7,7 @@ Damping of the boom's vibrations: controllers, and a benchmark of them; free of 
 ``tip``                                 a joystick moves the tip
 ``cases``, ``benchmark``, ``results``   the benchmark
 ``commands``                            ``longreach benchmark``
-``follower``, ``damping_node``          the same over ROS
+``follower``, ``nodes``                 the same over ROS
 """
 
 from __future__ import annotations

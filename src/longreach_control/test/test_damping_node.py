@@ -11,17 +11,17 @@ from longreach_boom.follower import Measurement
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import constants_of
+from longreach_boom.nodes import PlantNode
 from longreach_boom.parameters import load_boom
-from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.state import StateParts, piston_positions
-from longreach_control import damping_node, remote
+from longreach_control import nodes, remote
 from longreach_control.benchmark import read, run_case
 from longreach_control.cases import Case, postures
 from longreach_control.controller import Measured, Wanted
-from longreach_control.damping_node import DampingNode
 from longreach_control.follower import DampingFollower, TipFollower
 from longreach_control.modal import ModalFeedback
+from longreach_control.nodes import DampingNode
 from longreach_control.remote import NAMESPACE, RosController
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_machine.scenarios import ValveCommand as Spools
@@ -53,7 +53,7 @@ def driven(follower, machine, cycles):
 
 @pytest.mark.parametrize('method', ['modal', 'tip'])
 def test_in_lockstep_the_node_commands_as_the_library(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(damping_node, '_SILENT', math.inf)
+    monkeypatch.setattr(nodes, '_SILENT', math.inf)
     file = tmp_path / 'scenario.yaml'
     file.write_text(SCENARIO)
     words = setting(lockstep=True, scenario=file) + setting('controller', method=method)

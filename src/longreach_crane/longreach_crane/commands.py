@@ -137,7 +137,7 @@ def _run_fmu(arguments: argparse.Namespace) -> None:
 
 def _run_set_point(arguments: argparse.Namespace) -> None:
     """Run ``set-point``."""
-    from longreach_crane.controller_node import send_set_point
+    from longreach_crane.nodes import send_set_point
 
     topic = send_set_point(arguments.position, arguments.namespace, arguments.timeout)
     print(f'set point {arguments.position:g} m sent to {topic}')

@@ -11,7 +11,7 @@ from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
 from longreach_crane.control import Controller, Emergency, Sample
-from longreach_crane.controller_node import ControllerNode
+from longreach_crane.nodes import ControllerNode
 from longreach_node import clock as clock_module
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of

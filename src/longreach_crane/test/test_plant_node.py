@@ -5,7 +5,7 @@ import math
 from longreach_msgs.msg import CraneCommand, CraneSensors
 
 from longreach_crane.machine import Command
-from longreach_crane.plant_node import PlantNode
+from longreach_crane.nodes import PlantNode
 from longreach_node.testing import bench, setting
 
 

@@ -10,7 +10,7 @@ from std_msgs.msg import Header
 
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import CLOSED
-from longreach_excavator.operator_node import OperatorNode
+from longreach_excavator.nodes import OperatorNode
 from longreach_excavator.parameters import default_file
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of

@@ -6,7 +6,7 @@ from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator.motion import HEAD, RATE, SIZE
-from longreach_excavator.plant_node import PlantNode
+from longreach_excavator.nodes import PlantNode
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.terrain import heights
 from longreach_node.testing import bench, setting

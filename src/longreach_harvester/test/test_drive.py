@@ -13,7 +13,7 @@ import pytest
 from longreach_msgs.msg import ValveCommand
 
 from longreach_dynamics.errors import LongreachError
-from longreach_harvester.plant_node import PlantNode
+from longreach_harvester.nodes import PlantNode
 from longreach_harvester.remote import drive_harvester
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome

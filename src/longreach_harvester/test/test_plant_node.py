@@ -13,8 +13,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
+from longreach_harvester.nodes import PlantNode
 from longreach_harvester.parameters import default_file
-from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import LogEvent
 from longreach_machine.machine import BY_SCENARIO
 from longreach_node import qos

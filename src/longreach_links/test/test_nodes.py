@@ -10,7 +10,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_links.description import robot_description, thickness
-from longreach_links.plant_node import PlantNode
+from longreach_links.nodes import PlantNode
 from longreach_links.visuals import bent_links, lumped_places
 from longreach_node import qos
 from longreach_node.testing import bench, setting

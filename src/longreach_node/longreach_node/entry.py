@@ -65,13 +65,13 @@ def machine_node() -> None:
     """
     Run the node after which the console script is called, the function of scripts of machines.
 
-    ``lib/PACKAGE/plant``, where ROS has executables, is a PlantNode of PACKAGE.plant_node; without
-    that module it is made of the machine's declaration.
+    ``lib/PACKAGE/plant``, where ROS has executables, is a PlantNode of PACKAGE.nodes; without that
+    module it is made of the machine's declaration.
     """
     *_, package, name = Path(sys.argv[0]).absolute().parts
-    own = f'{package}.{name}_node'
-    has_own = name != 'plant' or find_spec(own) is not None
-    path = f'{own}:{name.title()}Node' if has_own else 'longreach_node.plant_node:declared_plant'
+    path = f'{package}.nodes:{name.title()}Node'
+    if name == 'plant' and find_spec(f'{package}.nodes') is None:
+        path = 'longreach_node.plant_node:declared_plant'
     node_entry(path)()
 
 

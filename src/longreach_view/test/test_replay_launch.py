@@ -8,8 +8,8 @@ from rclpy.serialization import serialize_message
 from std_msgs.msg import Header
 
 from longreach_boom.machine import STEP, Boom
+from longreach_boom.nodes import shape_to_message
 from longreach_boom.parameters import load_boom
-from longreach_boom.plant_node import shape_to_message
 from longreach_boom.scenario import load_scenario
 from longreach_boom.visuals import shape_of, stress_colours
 from longreach_dynamics.resources import share_directory

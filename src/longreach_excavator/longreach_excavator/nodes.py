@@ -1,4 +1,8 @@
-"""The excavator as a node: simulates ``cylinder_command``, publishes joints and forces."""
+"""
+Nodes of the excavator: the plant, and the operator's station.
+
+Plant: ``cylinder_command`` in, joints and forces out. Station: ``joy`` or ``joint_velocity`` in.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import dataclasses
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
+from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
@@ -19,7 +24,10 @@ from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.spec import EXCAVATOR
+from longreach_excavator.teleoperation import Teleoperation
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
+from longreach_machine.teleoperation import Order
+from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import DrawnParameters
 
@@ -112,3 +120,35 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             surface = ground_line(ground, self.state.y)
             load = (*bucket_load(ground, self.state.y, tooth), ground.width)
         return conversions.forces_to_message(arrows, surface, header, load)
+
+
+class OperatorNode(Base):
+    """Sticks or joint velocities become commands to the cylinders."""
+
+    spec, station_type, command_topic = EXCAVATOR, Teleoperation, 'cylinder_command'
+    station: Teleoperation
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hear_orders(JointState, 'joint_velocity', self._on_joint_velocity)
+
+    def on_joy(self, message: Joy) -> None:
+        """Handle a message with stick deflections; say once that there is no swing."""
+        super().on_joy(message)
+        try:
+            swing = self.station.asks_for_swing(message.axes)
+        except InputError:
+            return  # said before
+        if swing:
+            self.get_logger().info(
+                'this excavator does not swing: it stays in its plane', once=True
+            )
+
+    def _on_joint_velocity(self, message: JointState) -> None:
+        """Handle a message with joint velocities."""
+        try:
+            order = Order(rates=conversions.rates_from_message(message))
+        except InputError as error:
+            self.warn(f'ignored: {error}')
+            return
+        self.take(order)

@@ -1,13 +1,18 @@
-"""The harvester as a node: takes ``valve_command``, gives ``joint_states`` and ``hydraulics``."""
+"""
+Nodes of the harvester: plant, controllers of the joints, operator's station.
+
+Plant: ``valve_command`` in, ``joint_states`` and ``hydraulics`` out. In lockstep the controllers'
+commands are those of the library's closed loop.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from longreach_msgs.msg import HydraulicState
+from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
@@ -16,18 +21,24 @@ from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
+from longreach_harvester.control import load_controller
+from longreach_harvester.follower import HarvesterFollower, Measurement
 from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG, SIZE
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
+from longreach_harvester.scenario import Scenario
 from longreach_harvester.sensors import MEASURED, Sensors
 from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions
+from longreach_harvester.teleoperation import Teleoperation
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
+from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.plant_node import HydraulicPlantNode
-from longreach_node.simulator_parameters import DrawnParameters
+from longreach_node.simulator_parameters import DrawnParameters, MachineParameters
+from longreach_node.trajectory_controller import TrajectoryControllerNode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,3 +131,34 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         p1, p2, q1, q2 = np.split(self.state.y[6:SIZE], 4)
         p1, p2 = np.maximum((p1, p2), self.machine.constants.vapour)
         return hydraulic_state(JOINTS, p1, p2, header, q1, q2, self.state.spools)
+
+
+@dataclasses.dataclass(frozen=True)
+class ControllerNodeParameters(MachineParameters):
+    """Parameters of the controller node."""
+
+    controller: str = quantity('controller file; empty: the installed one', '', default='')
+    sensors: bool = quantity('use sensors/joints in place of joint_states', default=False)
+    lockstep: bool = quantity('the plant waits for each command', default=False)
+
+
+class ControllerNode(TrajectoryControllerNode[ValveCommand]):
+    """The controllers of swing, boom and stick."""
+
+    spec, settings_type, measurement = HARVESTER, ControllerNodeParameters, Measurement
+
+    def make_follower(
+        self, machine: HarvesterParameters, scenario: Scenario | None, settings: Any
+    ) -> HarvesterFollower:
+        """Return the controllers of the file."""
+        return HarvesterFollower(machine, load_controller(settings.controller or None), scenario)
+
+    def joints_topic(self, settings: Any) -> str:
+        """Return the topic of joints or of sensors."""
+        return 'sensors/joints' if settings.sensors else 'joint_states'
+
+
+class OperatorNode(Base):
+    """Sticks become spools."""
+
+    spec, station_type = HARVESTER, Teleoperation

@@ -13,8 +13,8 @@ from longreach_msgs.msg import HydraulicState
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from longreach_boom.controller_node import ControllerNode, SampleParameters
 from longreach_boom.follower import Measurement
+from longreach_boom.nodes import ControllerNode, SampleParameters
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_control.benchmark import CONTROLLERS
