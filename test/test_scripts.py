@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -103,39 +105,22 @@ def test_tests_hand_on_arguments_and_run_all_if_asked_to(small_test):
 
 
 def test_workers_have_ros_domains_of_their_own():
-    """Load conftest.py as two workers of a run and as the run itself would."""
-    program = (
-        'import importlib.util, os, sys\n'
-        'spec = importlib.util.spec_from_file_location("c", sys.argv[1])\n'
-        'module = importlib.util.module_from_spec(spec)\n'
-        'spec.loader.exec_module(module)\n'
-        'names = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "MPLBACKEND", "ROS_LOG_DIR")\n'
-        'print(*(os.environ[name] for name in names), flush=True)\n'
-        'sys.stdin.readline()\n'
-        'module.pytest_unconfigure(None)\n'
-        'assert not os.path.exists(os.environ["ROS_LOG_DIR"])\n'
-    )
-    workers = [
-        subprocess.Popen(
-            [sys.executable, '-c', program, str(ROOT / 'conftest.py')],
-            env=os.environ | {'PYTEST_XDIST_WORKER': worker, 'ROS_LOCALHOST_ONLY': '1'},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for worker in ('gw0', 'gw1', 'gw2', 'gw3')
-    ]
-    # All are alive until each has told its domain: one that has ended frees its own.
-    told = [worker.stdout.readline().split() for worker in workers]
-    for worker in workers:
-        _, errors = worker.communicate('\n', timeout=60)
-        assert worker.returncode == 0, errors
-    domains = [int(words[0]) for words in told]
-    assert len(set(domains)) == 4
-    assert all(1 <= domain <= 101 for domain in domains)
-    assert {tuple(words[1:3]) for words in told} == {('LOCALHOST', 'Agg')}
-    assert len({words[3] for words in told}) == 4
+    """Load conftest.py as several workers would, each of which keeps its domain."""
+    spec = importlib.util.spec_from_file_location('worker', ROOT / 'conftest.py')
+    names = ('ROS_DOMAIN_ID', 'ROS_AUTOMATIC_DISCOVERY_RANGE', 'MPLBACKEND', 'ROS_LOG_DIR')
+    workers, told = [importlib.util.module_from_spec(spec) for _ in range(4)], []
+    with mock.patch.dict(os.environ, {'ROS_LOCALHOST_ONLY': '1'}):
+        for worker in workers:
+            spec.loader.exec_module(worker)
+            told.append([os.environ[name] for name in names])
+        assert 'ROS_LOCALHOST_ONLY' not in os.environ
+    domains, ranges, backends, logs = zip(*told, strict=True)
+    assert len(set(domains)) == len(set(logs)) == 4
+    assert all(1 <= int(domain) <= 101 for domain in domains)
+    assert {*ranges, *backends} == {'LOCALHOST', 'Agg'}
+    for worker, log in zip(workers, logs, strict=True):
+        worker.pytest_unconfigure(None)
+        assert not Path(log).exists()
 
 
 @pytest.mark.slow
