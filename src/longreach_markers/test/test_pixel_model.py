@@ -244,12 +244,8 @@ EVERY = np.ones(2 * SECTORS, bool)
 
 
 def selected(image, p, *, packed=None, disc=False, reach=3.0):
-    samples, sector = np.empty((5, image.size)), np.empty(image.size, np.int64)
-    size = select_pixels(
-        image, np.zeros(16) if packed is None else packed, p, disc, reach,
-        0, image.shape[1], 0, image.shape[0], samples, sector,
-    )  # fmt: skip
-    return samples[:, :size].copy(), sector[:size].copy()
+    packed, (height, width) = np.zeros(16) if packed is None else packed, image.shape
+    return select_pixels(image, packed, p, disc, reach, (0, width, 0, height))
 
 
 # --- which pixels ---------------------------------------------------------------------------
@@ -327,11 +323,11 @@ def test_light_is_found_from_residuals_and_divided_out():
     samples[2] *= 1.0 + given @ terms
     light = np.zeros(LIGHT_TERMS)
     residuals = samples[2] - even[2]
-    gained = add_light(samples, sector, EVERY, residuals, *MIDDLE, 17.0, light)
+    gained = add_light(samples, sector, EVERY, residuals, (*MIDDLE, 17.0), light)
     np.testing.assert_allclose(light, given, atol=1e-9)
     # It explains all.
     assert gained == pytest.approx(np.mean(residuals**2))
-    divide_by_light(samples, light, *MIDDLE, 17.0)
+    divide_by_light(samples, light, (*MIDDLE, 17.0))
     np.testing.assert_allclose(samples, even, rtol=1e-8)
 
 

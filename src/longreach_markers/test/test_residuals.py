@@ -48,7 +48,7 @@ class Ring:
         near = slopes[0] < 4.0
         self.samples, self.slopes = samples[:, near].copy(), slopes[:, near].copy()
         self.sector = np.zeros(near.sum(), np.int64)
-        self.place = index_pixels(self.samples, 0, SIZE, 0, SIZE)
+        self.place = index_pixels(self.samples, (0, SIZE, 0, SIZE))
 
     def measured(self, residuals):
         correlation = np.zeros(CORRELATIONS)

@@ -144,24 +144,20 @@ def _fitted(*given) -> tuple[Fit, tuple[float, float]]:  # type: ignore[no-untyp
 
 @njit
 def _correlated_noise(  # type: ignore[no-untyped-def]
-    p, samples, u0, u1, v0, v1, slopes, sector, active, burnt, residuals, correlation, noise, rms
+    p, samples, window, slopes, sector, active, burnt, residuals, correlation, noise, rms
 ):  # fmt: skip
     """Return whether the noise is correlated, and what it is then: differences are too small."""
     trusted = active.copy()
     _judge_sectors(residuals, sector, burnt, noise, trusted)
-    measured = measure_noise(
-        index_pixels(samples, u0, u1, v0, v1), slopes, sector, trusted, residuals[: sector.size],
-        correlation,
-    )  # fmt: skip
+    places = index_pixels(samples, window)
+    measured = measure_noise(places, slopes, sector, trusted, residuals, correlation)
     if not 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND]):
         return False, noise
     return True, max(noise, min(measured, rms))
 
 
 @kernel
-def _fit(  # type: ignore[no-untyped-def]
-    image, packed, normal, outline, start, seen, blur, noise, kind
-):  # fmt: skip
+def _fit(image, packed, normal, outline, start, seen, blur, noise, kind):  # type: ignore[no-untyped-def]
     """Fit a marker plainly, with a shadow's edge, or bent; arguments as of :func:`fit_marker`."""
     # Returns the fields of Fit, and chi-square of a bend in the residuals of the first sectors and
     # of the last ones (0 where it is not tested).
@@ -173,16 +169,12 @@ def _fit(  # type: ignore[no-untyped-def]
     _start(packed, normal, known, start, cu, cv, blur, p, line)
     longest = largest(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
     shortest = p[SHAPE] + p[SHAPE + 2] - longest
-    u0, u1, v0, v1 = _window(image, start, shortest)
-    most = max(0, u1 - u0) * max(0, v1 - v0)
-    samples = np.empty((5, most))
-    sector = np.empty(most, np.int64)
-    residuals = np.empty(most)
+    window, frame = _window(image, start, shortest), (cu, cv, longest)
+    samples, sector, residuals = np.empty((5, 0))[:, :0], np.empty(0, np.int64), np.empty(0)
     covariance = np.zeros((PARAMETERS, PARAMETERS))
     active = seen.copy()
     burnt = np.zeros(2 * SECTORS, np.bool_)
     light = np.zeros(LIGHT_TERMS)
-    size = 0
     rms = 0.0
     # False, but no constant: for one, numba would compile the estimate once more.
     local = converged = shaded and bent
@@ -202,41 +194,40 @@ def _fit(  # type: ignore[no-untyped-def]
     for attempt in range(_ATTEMPTS):
         set_perspective(p, line, known)
         reach = edge_reach(p)
-        size = select_pixels(
-            image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
-        )  # fmt: skip
-        divide_by_light(samples[:, :size], light, cu, cv, longest)
+        samples, sector = select_pixels(image, packed, p, disc, reach, window)
+        residuals = np.empty(sector.size)
+        divide_by_light(samples, light, frame)
         if bent:
             extension[3], extension[4] = _tilt(packed, normal, known, p)
             if attempt > 0:
                 extension[5] = max(math.hypot(extension[1], extension[2]), 0.01)
         if attempt == 0:
-            find_burnt(samples[:, :size], sector[:size], burnt)
+            find_burnt(samples, sector, burnt)
             if shaded:
-                extension = find_shadow(samples[:, :size], sector[:size], burnt, p, disc)
+                extension = find_shadow(samples, sector, burnt, p, disc)
                 if extension.size == 0:
                     break
                 # Edge points are missing where the shadow is dark.
                 active[:] = True
             active &= ~burnt
-            start_levels(p, disc, samples[:, :size], sector[:size], active)
+            start_levels(p, disc, samples, sector, active)
             if shaded:
-                _lighten(p, samples[:, :size], sector[:size], disc, extension)
+                _lighten(p, samples, sector, disc, extension)
         converged, rms = estimate_parameters(
-            p, extension, line, known, outline, disc, samples[:, :size], sector[:size], active,
-            residuals, covariance, noise, local,
+            p, extension, line, known, outline, disc, samples, sector, active, residuals,
+            covariance, noise, local,
         )  # fmt: skip
         if attempt == 0 and converged:
-            slopes = _slopes(p, disc, samples[:, :size])
+            slopes = _slopes(p, disc, samples)
         if attempt == 0 and converged and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
             is_correlated, noise = _correlated_noise(
-                p, samples[:, :size], u0, u1, v0, v1, slopes, sector[:size], active, burnt,
-                residuals, correlation, noise, rms,
+                p, samples, window, slopes, sector, active, burnt, residuals, correlation, noise,
+                rms,
             )  # fmt: skip
         if attempt == 0 and converged and kind == _PLAINLY:
             signs[0] = bend_significance(
-                p, *_tilt(packed, normal, known, p), slopes,
-                sector[:size], active, residuals[:size], rms * rms, doubt,
+                p, *_tilt(packed, normal, known, p), slopes, sector, active, residuals, rms * rms,
+                doubt,
             )  # fmt: skip
             is_tested = True
             if burnt.any():
@@ -245,19 +236,19 @@ def _fit(  # type: ignore[no-untyped-def]
             elif rms > _CURVED[0] * noise + _CURVED[1]:
                 is_tested = False
                 converged, rms = _flatten(
-                    p, line, known, outline, disc, samples[:, :size], sector[:size], active,
-                    residuals, covariance, noise, rms, light, cu, cv, longest, local,
+                    p, line, known, outline, disc, samples, sector, active, residuals,
+                    covariance, noise, rms, light, frame, local,
                 )  # fmt: skip
             if local:
                 converged, rms = estimate_parameters(
-                    p, extension, line, known, outline, disc, samples[:, :size], sector[:size],
-                    active, residuals, covariance, noise, local,
+                    p, extension, line, known, outline, disc, samples, sector, active, residuals,
+                    covariance, noise, local,
                 )  # fmt: skip
         contrast = abs(p[OUTSIDE] - p[BAND])
         if not converged or not rms < _HOPELESS * contrast:
             converged = False
             break
-        changed = _judge_sectors(residuals, sector[:size], burnt, noise, active)
+        changed = _judge_sectors(residuals, sector, burnt, noise, active)
         if active.sum() < SECTORS // 5:
             converged = False
             break
@@ -266,12 +257,10 @@ def _fit(  # type: ignore[no-untyped-def]
             break
     factor = 1.0
     if converged:
-        slopes = _slopes(p, disc, samples[:, :size])
+        slopes = _slopes(p, disc, samples)
     if converged and is_correlated:
-        factor = correlation_factor(
-            index_pixels(samples[:, :size], u0, u1, v0, v1), slopes,
-            sector[:size], active, correlation,
-        )  # fmt: skip
+        places = index_pixels(samples, window)
+        factor = correlation_factor(places, slopes, sector, active, correlation)
         # Beyond the noise, residuals are regarded as before.
         factor = 1.0 + (factor - 1.0) * min(noise / max(rms, 1e-9), 1.0) ** 2
     if converged and kind == _PLAINLY and not local:
@@ -279,18 +268,18 @@ def _fit(  # type: ignore[no-untyped-def]
             signs[1] = signs[0]
         else:
             signs[1] = bend_significance(
-                p, *_tilt(packed, normal, known, p), slopes,
-                sector[:size], active, residuals[:size], factor * rms * rms, doubt,
+                p, *_tilt(packed, normal, known, p), slopes, sector, active, residuals,
+                factor * rms * rms, doubt,
             )  # fmt: skip
         if rms > _UNEVEN[0] * noise + _UNEVEN[1]:
-            left = square_beside_light(slopes, sector[:size], active, residuals[:size])
+            left = square_beside_light(slopes, sector, active, residuals)
             is_uneven = rms * rms - left > _HOPEFUL * (rms * rms - noise * noise)
         if is_uneven:
             # Not earlier: an occluder could be mistaken for light.
             trial, spread = p.copy(), covariance.copy()
             found, less = estimate_parameters(
-                trial, extension, line, known, outline, disc, samples[:, :size], sector[:size],
-                active, residuals, spread, noise, is_uneven,
+                trial, extension, line, known, outline, disc, samples, sector, active, residuals,
+                spread, noise, is_uneven,
             )  # fmt: skip
             if found and _is_explained(rms, less, noise):
                 p, covariance, rms = trial, spread, less
@@ -419,7 +408,7 @@ def _is_explained(before, after, noise):  # type: ignore[no-untyped-def]
 @njit
 def _flatten(  # type: ignore[no-untyped-def]
     p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise, rms,
-    light, cu, cv, radius, local,
+    light, frame, local,
 ):  # fmt: skip
     """Estimate again with cubic light divided out, if the residuals show such light."""
     # The polynomial is common to all three levels: it cannot explain away a part of the marker.
@@ -427,12 +416,12 @@ def _flatten(  # type: ignore[no-untyped-def]
     before, first = p.copy(), rms
     values = samples[2].copy()
     for turn in range(2):
-        gained = add_light(samples, sector, active, residuals, cu, cv, radius, light)
+        gained = add_light(samples, sector, active, residuals, frame, light)
         if turn == 0 and gained < _HOPEFUL * (rms**2 - noise**2):
             light[:] = 0.0
             return True, rms
         assign(samples[2], values)
-        divide_by_light(samples, light, cu, cv, radius)
+        divide_by_light(samples, light, frame)
         converged, rms = estimate_parameters(
             p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals,
             covariance, noise, local,

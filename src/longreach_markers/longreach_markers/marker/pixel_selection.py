@@ -70,14 +70,14 @@ def edge_reach(p):  # type: ignore[no-untyped-def]
 
 
 @njit
-def select_pixels(  # type: ignore[no-untyped-def]
-    image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
-):  # fmt: skip
-    """Select the pixels of a window within ``reach`` [px] of the edges; return their number."""
-    # Filled: samples (5, N): u, v in pinhole pixels, grey level, column and row in the image;
-    # sector (N,). u1 and v1 are excluded. Distortion is smooth: quadratic interpolation on 3 x 3
-    # points covers a usual window, and each part of a window that is divided because its
-    # distortion is large.
+def select_pixels(image, packed, p, disc, reach, window):  # type: ignore[no-untyped-def]
+    """Return the pixels of a window within ``reach`` [px] of the edges, and sectors (N,)."""
+    # Rows (5, N): u, v in pinhole pixels, grey level, column and row in the image.
+    u0, u1, v0, v1 = window
+    most = max(0, u1 - u0) * max(0, v1 - v0)
+    samples, sector = np.empty((5, most)), np.empty(most, np.int64)
+    # Distortion is smooth: quadratic interpolation on 3 x 3 points covers a usual window, and each
+    # part of a window that is divided because its distortion is large.
     parts = 1
     if packed[0] != 0.0:
         grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
@@ -110,7 +110,7 @@ def select_pixels(  # type: ignore[no-untyped-def]
         sector[outer + index] = sector[last + index]
         for i in range(5):
             samples[i, outer + index] = samples[i, last + index]
-    return outer + inner
+    return samples[:, : outer + inner], sector[: outer + inner]
 
 
 @njit
@@ -235,11 +235,11 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
 
 
 @njit
-def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # type: ignore[no-untyped-def]
+def add_light(samples, sector, active, residuals, frame, light):  # type: ignore[no-untyped-def]
     """Add the cubic light that explains residuals; return the explained mean square."""
-    # samples have fitted grey levels; cu, cv, radius: origin in pinhole pixels and unit of length;
+    # samples have fitted grey levels; frame: origin u, v in pinhole pixels and unit of length;
     # light (LIGHT_TERMS,): the light minus 1.
-    count, gained = 0, 0.0
+    (cu, cv, radius), count, gained = frame, 0, 0.0
     rows = np.zeros((12, BLOCK))
     sums = np.zeros((12, 12))
     for begin in range(0, samples.shape[1], BLOCK):
@@ -271,10 +271,11 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
 
 
 @njit
-def divide_by_light(samples, light, cu, cv, radius):  # type: ignore[no-untyped-def]
+def divide_by_light(samples, light, frame):  # type: ignore[no-untyped-def]
     """Divide grey levels by the nonlinear part of a polynomial as in :func:`add_light`."""
     if not light.any():
         return
+    cu, cv, radius = frame
     for index in range(samples.shape[1]):
         x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
         bend = (light[3] + light[6] * x) * x * x + (light[4] + light[7] * x) * x * y

@@ -38,8 +38,9 @@ _BENT_BEFORE = 0.1
 
 
 @njit
-def index_pixels(samples, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
+def index_pixels(samples, window):  # type: ignore[no-untyped-def]
     """Return the index of the sample at each pixel of a window (v1 - v0, u1 - u0), -1 for none."""
+    u0, u1, v0, v1 = window
     indices = np.full((v1 - v0, u1 - u0), -1, np.int64)
     for index in range(samples.shape[1]):
         indices[int(samples[4, index]) - v0, int(samples[3, index]) - u0] = index
@@ -210,7 +211,6 @@ def bend_significance(  # type: ignore[no-untyped-def]
 @njit
 def square_beside_light(slopes, sector, active, residuals):  # type: ignore[no-untyped-def]
     """Return the mean square of residuals beside level and slope of the light in each sector."""
-    # Over the degrees of freedom that are left [grey levels^2].
     # Sums of 1, z, z^2, residual, residual times z, squared residual.
     sums = np.zeros((active.size, 6))
     for index in range(sector.size):
