@@ -12,6 +12,7 @@ import re
 import cv2
 import numpy as np
 import pytest
+from quick_views import QuickView
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.geometry import Plane, Pose
@@ -19,8 +20,6 @@ from longreach_markers.camera.model import Camera
 from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_markers.tracking.rig_tracker import RigTracker
-from longreach_vision.simulator.camera_simulator import simulators_of
-from longreach_vision.simulator.scene import CameraLook
 
 RATE = 15.0
 CAMERA = Camera('left', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
@@ -45,12 +44,9 @@ class Stage:
                 for name, place in zip('abcdef', self.places.tolist(), strict=False)
             ]
         self.names = tuple(marker.name for marker in markers)
-        look = CameraLook(
-            clutter=clutter, card=1.5, noise_everywhere=False, seed=seed, read_noise=noise
-        )
         mounted = dataclasses.replace(MOUNTED, line_time=line_time)
         rig = Rig({'left': mounted}, PLANE, tuple(markers), TrackingParameters(**parameters))
-        self.simulator = simulators_of(rig, look)['left']
+        self.simulator = QuickView(rig, 'left', clutter=clutter, noise=noise, seed=seed)
         self.rng = np.random.default_rng(seed)
         self.stereo = RigTracker(rig)
         self.tracker = self.stereo.trackers['left']
@@ -59,7 +55,7 @@ class Stage:
 
     def image(self, places=None, hide=()):
         places = self.places if places is None else places
-        picture = self.simulator.image(places, np.zeros_like(places), 0.0, self.rng).copy()
+        picture = self.simulator.image(places, self.rng)
         if hide:
             picture[:, hide[0] : hide[1]] = HIDDEN
         self.centers = self.simulator.centers(places)

@@ -90,7 +90,7 @@ def test_what_was_initialised_is_no_problem_any_more():
     stage = Stage(MARKERS)
     stage.until(PLACES, 0.5)
     for side, tracker in stage.follower.tracker.trackers.items():
-        picture = stage.simulators[side].image(PLACES, np.zeros_like(PLACES), 0.0, stage.rng)
+        picture = stage.simulators[side].image(PLACES, stage.rng)
         center = stage.simulators[side].centers(PLACES)[2]
         tracker.initialize('disc', picture, tracker.time, center, 10.0)
     stage.until(PLACES, 1.0)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from quick_views import QuickView
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers.camera.geometry import Plane, Pose
@@ -18,8 +19,6 @@ from longreach_markers.marker.detection import LOST, TRACKED, UNCERTAIN
 from longreach_markers.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_markers.tracking.image_motion import Track
 from longreach_markers.tracking.rig_tracker import RigTracker
-from longreach_vision.simulator.camera_simulator import simulators_of
-from longreach_vision.simulator.scene import CameraLook
 
 RATE = 15.0
 CAMERA = Camera('any', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
@@ -46,15 +45,16 @@ class Stage:
         """Render with one rig, track with it or with another one."""
         self.rig = rig
         self.tracker = RigTracker(tracked or rig)
-        look = CameraLook(clutter=clutter, card=1.5, noise_everywhere=False, seed=seed)
-        self.simulators = simulators_of(rig, look)
+        self.simulators = {
+            side: QuickView(rig, side, clutter=clutter, seed=seed) for side in rig.cameras
+        }
         self.rng = np.random.default_rng(seed)
 
     def images(self, places):
         pictures = {}
         for side, simulator in self.simulators.items():
             own = places[side] if isinstance(places, dict) else places
-            pictures[side] = simulator.image(own, np.zeros_like(own), 0.0, self.rng).copy()
+            pictures[side] = simulator.image(own, self.rng)
         return pictures
 
     def start(self, places=PLACES):
