@@ -25,9 +25,9 @@ from longreach_tools.bag import bag_typestore, open_bag
 from longreach_tools.testing import contents, write_bag
 from longreach_vision.io.bag_files import (
     BagImages,
-    TrackWriter,
     read_tracks,
     read_truth,
+    writing_tracks,
 )
 from longreach_vision.io.track_table import row_of
 from longreach_vision.ros.conversions import array_to_image
@@ -55,18 +55,18 @@ def frames():
 
 
 def written(path):
-    with TrackWriter(path, frame_id='boom_base') as writer:
+    with writing_tracks(path, frame_id='boom_base') as write:
         for frame, stamps in frames():
-            writer.write(frame, stamps)
+            write(frame, stamps)
     return path
 
 
 def test_other_programs_can_read_it(tmp_path):
     pose = Pose(np.eye(3), np.array([1.0, 2.0, 3.0]), 1e-6 * np.eye(6))
     known, unknown = BodyEstimate('tip', '', pose=pose), BodyEstimate('tip', 'hidden')
-    with TrackWriter(tmp_path / 'bag', frame_id='boom_base', bodies=['tip']) as writer:
+    with writing_tracks(tmp_path / 'bag', frame_id='boom_base', bodies=['tip']) as write:
         for body, (frame, stamps) in zip((known, unknown, known), frames(), strict=True):
-            writer.write(dataclasses.replace(frame, bodies={'tip': body}), stamps)
+            write(dataclasses.replace(frame, bodies={'tip': body}), stamps)
     with open_bag(tmp_path / 'bag') as bag:
         assert not bag.problem
         for topic in bag.topics.values():
@@ -110,12 +110,12 @@ def test_tracks_and_reasons_come_back(tmp_path):
 def test_the_right_image_is_that_of_the_pair(tmp_path):
     # Images of the right camera 40 ms after the left ones, and 20 ms before the next.
     pairs = []
-    with TrackWriter(tmp_path / 'bag') as writer:
+    with writing_tracks(tmp_path / 'bag') as write:
         for k in range(4):
             frame = frame_at(0.06 * k, gap=0.04)
             frame.observations['right']['one'] = seen_at(50.0 + k, 60.0)
             stamp = 60_000_000 * k
-            writer.write(frame, {'left': stamp, 'right': stamp + 40_000_000})
+            write(frame, {'left': stamp, 'right': stamp + 40_000_000})
             pairs.append(row_of(frame, NAMES))
     tracks = read_tracks(tmp_path / 'bag')
     np.testing.assert_allclose(tracks.table, pairs, rtol=0.0, atol=1e-15)
@@ -133,26 +133,28 @@ def test_a_disk_that_refuses_leaves_no_half_of_a_bag(monkeypatch, tmp_path):
             with pytest.raises(LongreachError, match=text):
                 written(tmp_path / 'bag')
         assert not list(tmp_path.iterdir())
-    with contextlib.suppress(ValueError), TrackWriter(tmp_path / 'bag') as writer:
-        writer.write(*frames()[0])
+    with contextlib.suppress(ValueError), writing_tracks(tmp_path / 'bag') as write:
+        write(*frames()[0])
         raise ValueError
     assert not list(tmp_path.iterdir())
 
 
 def test_bags_that_cannot_be_written_or_hold_no_tracks(tmp_path):
     written(tmp_path / 'bag')
-    with pytest.raises(InputError, match='is not empty'):
-        TrackWriter(tmp_path / 'bag')
-    with pytest.raises(InputError, match="topic name '/my ns/observations'; allowed"):
-        TrackWriter(tmp_path / 'other', 'my ns')
+    for name, namespace, text in (
+        ('bag', 'vision', 'is not empty'),
+        ('other', 'my ns', "topic name '/my ns/observations'; allowed"),
+    ):
+        with pytest.raises(InputError, match=text), writing_tracks(tmp_path / name, namespace):
+            pass
     assert not (tmp_path / 'other').exists()
     with pytest.raises(InputError, match='/other/markers'):
         read_tracks(tmp_path / 'bag', 'other')
     with pytest.raises(InputError, match='nowhere'):
         read_tracks(tmp_path / 'nowhere')
     # A late image is no new position.
-    with TrackWriter(tmp_path / 'empty') as writer:
-        writer.write(frame_at(0.0), {'left': 0, 'right': 0}, late=True)
+    with writing_tracks(tmp_path / 'empty') as write:
+        write(frame_at(0.0), {'left': 0, 'right': 0}, late=True)
     assert len(contents(tmp_path / 'empty')['/vision/observations']) == 2
     with pytest.raises(InputError, match=r'no message on /vision/markers; was it tracked\?'):
         read_tracks(tmp_path / 'empty')

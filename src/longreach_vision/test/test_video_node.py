@@ -31,15 +31,19 @@ def quick_end(monkeypatch):
     monkeypatch.setattr(video_node, '_FAREWELL', 0.01)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    path = tmp_path / 'pictures'
-    path.mkdir()
-    for number in range(5):
+def write_pictures(folder, names):
+    """Write pictures of even grey levels 0, 1, .., brighter by 10 in their right half."""
+    folder.mkdir(exist_ok=True)
+    for number, name in enumerate(names):
         picture = np.full((HEIGHT, WIDTH), number, np.uint8)
         picture[:, WIDTH // 2 :] += 10
-        cv2.imwrite(str(path / f'left_{number}.png'), picture)
-    return path
+        cv2.imwrite(f'{folder}/{name}.png', picture)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_pictures(tmp_path / 'pictures', [f'left_{k}' for k in range(5)])
 
 
 @pytest.fixture
@@ -73,13 +77,17 @@ def stamps(messages):
     return [nanoseconds_of(message.header.stamp) for message in messages]
 
 
+def greys(messages):
+    return [int(image_to_gray(message)[0, 0]) for message in messages]
+
+
 @pytest.mark.parametrize('profile', [QOS, LOSSY], ids=['reliable', 'best_effort'])
 @pytest.mark.parametrize('pace', ['real_time', 'delivered'])
 def test_a_folder(folder, calibration, pace, profile):
     given = {'source': folder, 'camera': calibration, 'pace': pace}
     images, infos, _ = played(5, profile, **given, frame_id='left_optical')
-    assert [int(image_to_gray(image)[0, 0]) for image in images] == [0, 1, 2, 3, 4]
-    assert [int(image_to_gray(image)[9, 31]) for image in images] == [10, 11, 12, 13, 14]
+    assert greys(images) == [0, 1, 2, 3, 4]
+    assert int(image_to_gray(images[3])[9, 31]) == 13
     assert {image.encoding for image in images} == {'mono8'}
     assert {m.header.frame_id for m in (*images, *infos)} == {'left_optical'}
     assert stamps(images) == stamps(infos)
@@ -92,14 +100,12 @@ def test_compressed_images_for_who_asks_for_them(folder):
     topics = {'image_raw/compressed': (CompressedImage, 5)}
     (packed,), _ = heard(topics, source=folder, pace='delivered', jpeg_quality=100)
     assert {message.format for message in packed} == {'mono8; jpeg compressed mono8'}
-    assert [int(image_to_gray(image)[0, 0]) for image in packed] == [0, 1, 2, 3, 4]
+    assert greys(packed) == [0, 1, 2, 3, 4]
     assert set(np.diff(stamps(packed))) == {10_000_000}
 
 
 def test_sources_by_name_are_cameras_of_their_own(folder, calibration, tmp_path, capfd):
-    short = tmp_path / 'a short'
-    short.mkdir()
-    cv2.imwrite(str(short / 'top_0.png'), np.full((HEIGHT, WIDTH), 9, np.uint8))
+    short = write_pictures(tmp_path / 'a short', ['top_0'])
     sources = f"left={folder} right={folder} 'top={short}'"
     given = {'frame_rate': 100.0, 'listeners': 1, 'frame_prefix': 'yard/'}
     given |= {'sources': sources, 'calibrations': f'right={calibration}'}
@@ -127,42 +133,36 @@ def test_a_picture_that_is_cut_is_left_out_and_counted(folder):
     file.write_bytes(file.read_bytes()[:40])
     images, _, node = played(4, source=folder)
     assert node._channels[0][0].counts['damaged'] == 1
-    assert [image_to_gray(image)[0, 0] for image in images] == [0, 1, 3, 4]
+    assert greys(images) == [0, 1, 3, 4]
 
 
 @pytest.mark.parametrize('how', ['source', 'now'])
 @pytest.mark.parametrize('pace', ['real_time', 'delivered'])
-def test_equal_numbers_are_equal_times_of_all_cameras(tmp_path, how, pace):
-    for name, numbers in (('left', range(6)), ('right', (1, 3, 5))):
-        (tmp_path / name).mkdir()
-        for number in numbers:
-            picture = np.full((HEIGHT, WIDTH), number, np.uint8)
-            cv2.imwrite(str(tmp_path / name / f'img_{number:04d}.png'), picture)
-    sources = f'left={tmp_path}/left right={tmp_path}/right'
-    topics = {'left/image_raw': (Image, 6), 'right/image_raw': (Image, 3)}
+@pytest.mark.parametrize(
+    ('left', 'right', 'times', 'warnings'),
+    [
+        ('img_0 img_1 img_2 img_3 img_4 img_5', 'img_1 img_3 img_5', (range(6), (1, 3, 5)), 0),
+        # Where those of one camera have no numbers, those of all are consecutive.
+        ('img_100 img_101', 'a b', (range(2), range(2)), 1),
+    ],
+)
+def test_equal_numbers_are_equal_times_of_all_cameras(
+    tmp_path, capfd, how, pace, left, right, times, warnings
+):
+    given = {'left': left.split(), 'right': right.split()}
+    sources = ' '.join(f'{k}={write_pictures(tmp_path / k, v)}' for k, v in given.items())
+    topics = {f'{name}/image_raw': (Image, len(names)) for name, names in given.items()}
     images, _ = heard(topics, sources=sources, stamps=how, pace=pace)
     begin = stamps(images[0])[0]
     assert (begin == 0) == (how == 'source')
-    for found in images:
-        numbers = [int(image_to_gray(image)[0, 0]) for image in found]
+    for found, numbers in zip(images, times, strict=True):
+        assert greys(found) == [*range(len(numbers))]
         assert stamps(found) == [begin + 10_000_000 * number for number in numbers]
-
-
-def test_pictures_of_all_cameras_are_consecutive_if_those_of_one_have_no_numbers(tmp_path, capfd):
-    for name, stems in (('left', ('img_100', 'img_101')), ('right', ('a', 'b'))):
-        (tmp_path / name).mkdir()
-        for stem in stems:
-            cv2.imwrite(f'{tmp_path}/{name}/{stem}.png', np.zeros((HEIGHT, WIDTH), np.uint8))
-    topics = {f'{name}/image_raw': (Image, 2) for name in ('left', 'right')}
-    sources = f'left={tmp_path}/left right={tmp_path}/right'
-    images, _ = heard(topics, sources=sources, stamps='source', pace='delivered')
-    assert [stamps(found) for found in images] == [[0, 10_000_000]] * 2
-    assert capfd.readouterr().err.count('neither times nor one number') == 1
+    assert capfd.readouterr().err.count('neither times nor one number') == warnings
 
 
 def test_stamps_of_the_file(tmp_path):
-    for moment in ('7.5', '7.75', '8.25'):
-        cv2.imwrite(str(tmp_path / f'right_{moment}.png'), np.zeros((HEIGHT, WIDTH), np.uint8))
+    write_pictures(tmp_path, [f'right_{moment}' for moment in ('7.5', '7.75', '8.25')])
     given = {'stamps': 'source', 'pace': 'delivered', 'frame_rate': 0.0}
     images, infos, _ = played(3, source=tmp_path, **given)
     assert stamps(images) == [7_500_000_000, 7_750_000_000, 8_250_000_000]

@@ -1,9 +1,4 @@
-"""
-The figure of ``longreach plot --preset vision``: tracks of markers, without a truth.
-
-Positions from their first value, the standard deviations that the tracker states for them, how far
-markers are out of the plane, when none was seen, and the intervals between pairs of images.
-"""
+"""The figure of ``longreach plot --preset vision``: tracks of markers, without a truth."""
 
 from __future__ import annotations
 

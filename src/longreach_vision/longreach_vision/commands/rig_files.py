@@ -28,11 +28,8 @@ _UNITS = 'positions [m], orientations x y z w; covariances by rows, rotations [r
 
 
 def on_old_side(out: Path, found: Localisation) -> tuple[Localisation, list[str]]:
-    """
-    Return poses and a plane whose normal points to the side of that in a rig file, and notes.
-
-    Offsets of the file's markers are along the normal. A note says that only the file has a plane.
-    """
+    """Return poses and a plane whose normal is on the side of that in a file, and notes."""
+    # Offsets of the file's markers are along the normal.
     old = _entries_of(out).get('plane')
     if not isinstance(old, dict):
         return found, []
@@ -59,8 +56,7 @@ def write_localisation(
     """
     Write cameras, plane and markers (name, radius [m]) into a new or an existing rig file.
 
-    Markers of the file stay unless others are given; if there are none, an example is written, and
-    True returned.
+    Markers of the file stay unless others are given; True: there were none, an example is written.
     """
     calibrations = {
         side: _beside(getattr(reference.cameras, side).calibration, file, out)

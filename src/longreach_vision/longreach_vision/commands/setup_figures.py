@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_markers.camera.model import Camera
-from longreach_markers.setup.calibration import Calibration
-from longreach_markers.setup.localisation import Localisation
+from longreach_markers import Calibration, Camera, Localisation
 from longreach_tools.output import figure
 
 # Magnification of errors.
@@ -130,21 +128,15 @@ _LINE, _TEXT = 0.25, 2.4  # 80 characters are about as long as the scale
 
 
 class Sheet(NamedTuple):
-    """
-    A page with one marker on a square of its background, in mm from the upper left corner, y down.
+    """A page with one marker on a square of background, in mm from the upper left, y down."""
 
-    ``radius`` of the outer edge, page ``size``, ``center``, ``half`` the side of the square;
-    ``inner``: inner over outer radius, 0 for a disc; ``bright``: bright on dark; ``page``: one of
-    PAGES, or 'fit'.
-    """
-
-    radius: float
-    inner: float
-    bright: bool
-    page: str
+    radius: float  # of the outer edge
+    inner: float  # inner over outer radius, 0 for a disc
+    bright: bool  # bright on dark
+    page: str  # one of PAGES, or 'fit'
     size: tuple[float, float]
     center: tuple[float, float]
-    half: float
+    half: float  # the side of the square
 
     @property
     def lines(self) -> list[tuple[float, float, float, float]]:
@@ -182,12 +174,7 @@ class Sheet(NamedTuple):
 def lay_out(
     diameter: float, inner: float = 0.5, bright: bool = False, page: str | None = None
 ) -> Sheet:
-    """
-    Lay out a sheet with one marker of a diameter [m]; ``inner`` over outer diameter, 0: a disc.
-
-    ``page``: one of PAGES or 'fit', a page of the marker's size; by default the smallest of PAGES
-    that fits, else 'fit'.
-    """
+    """Lay out a marker of a diameter [m] on a page, by default the smallest that fits."""
     if not _SMALLEST <= diameter <= _LARGEST:
         raise InputError(
             f'diameter = {diameter:g} m, allowed: [{_SMALLEST:g}, {_LARGEST:g}] m; 0.3 m is good'

@@ -39,7 +39,7 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
-from longreach_vision.io.bag_files import BagImages, TrackWriter
+from longreach_vision.io.bag_files import BagImages, writing_tracks
 from longreach_vision.io.picture_files import writing_overlay
 from longreach_vision.io.track_table import KINDS, STATUSES, Tracks, cameras_of, compare, row_of
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -122,10 +122,10 @@ def track_markers(
         targets.check_files()
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
-            writer = stack.enter_context(
-                TrackWriter(targets.bag, targets.namespace, cameras=cameras, bodies=bodies)
+            write = stack.enter_context(
+                writing_tracks(targets.bag, targets.namespace, cameras=cameras, bodies=bodies)
             )
-            sinks.append(lambda one: writer.write(one.frame, one.images.stamps, one.images.late))
+            sinks.append(lambda one: write(one.frame, one.images.stamps, one.images.late))
         if targets.overlay is not None:
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
         frames = _until_broken(follow(follower, images), problems)
@@ -408,11 +408,7 @@ def _three(values: Sequence[float] | None, factor: float = 1.0, form: str = '.4f
 def draw_tracks(
     file: Path, tracks: Tracks, path: MarkerPath | None = None, marker: str = ''
 ) -> None:
-    """
-    Draw the horizontal and vertical motion of all markers, Henikl 2015, figure 14.
-
-    Of one ``marker`` only the vertical one, figure 15; beside the truth, if known, the errors.
-    """
+    """Draw the motion of all markers, figure 14, or the vertical one of a marker, figure 15."""
     # It loads what other output does not need.
     from longreach_tools.run_figure import draw_columns
 

@@ -1,18 +1,13 @@
-"""
-Reading and writing of recordings without ROS: images, tracks, truth.
-
-Tracks are written like those of the tracker node: ``observations``, one message for each image,
-``markers``, one for each set of images, and ``BODY/pose``.
-"""
+"""Reading and writing of recordings without ROS: images, tracks as of the node, truth."""
 
 from __future__ import annotations
 
 import bisect
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -53,77 +48,67 @@ def _nanoseconds(message: Any) -> int:
 # --- writing ---------------------------------------------------------------------------------
 
 
-class TrackWriter:
+@contextlib.contextmanager
+def writing_tracks(
+    path: str | Path,
+    namespace: str = 'vision',
+    frame_id: str = 'world',
+    cameras: Sequence[str] = CAMERAS,
+    bodies: Sequence[str] = (),
+) -> Iterator[Callable[..., None]]:
     """
-    A new recording of tracks, for a ``with`` statement; deleted if the block ends with an error.
+    Yield the function that adds results, with stamps by camera [ns], to a new recording.
 
     Cameras are in the order of their bits in the messages; ``frame_id`` is the frame of the world.
     """
+    store, prefix = bag_typestore(), f'{namespace.strip("/")}/'.lstrip('/')
+    if ESTIMATES not in store.types:
+        raise InputError(
+            f'message type {ESTIMATES}: no definition found; source the workspace that has package'
+            ' longreach_msgs'
+        )
+    make = Messages(store.types.__getitem__, cameras)
+    kinds = {'observations': OBSERVATIONS, 'markers': ESTIMATES}
+    kinds |= {f'{body}/pose': BODY for body in bodies}
+    names = {name: checked_name(absolute_name(name, namespace)) for name in kinds}
+    with writing_directory(path) as unfinished, _written(path, unfinished) as writer:
+        topics = {}
+        for name, kind in kinds.items():
+            text, _ = store.generate_msgdef(kind, ros_version=2)
+            # No QoS was offered: players take theirs, reliable and volatile.
+            topics[name] = writer.add_topic(names[name], kind, text, store.hash_rihs01(kind), [])
 
-    def __init__(
-        self,
-        path: str | Path,
-        namespace: str = 'vision',
-        frame_id: str = 'world',
-        cameras: Sequence[str] = CAMERAS,
-        bodies: Sequence[str] = (),
-    ) -> None:
-        self._store = bag_typestore()
-        if ESTIMATES not in self._store.types:
-            raise InputError(
-                f'message type {ESTIMATES}: no definition found; source the workspace that has'
-                ' package longreach_msgs'
-            )
-        self._messages = Messages(self._store.types.__getitem__, cameras)
-        self._path, self._frame_id = Path(path), frame_id
-        self._prefix = f'{namespace.strip("/")}/'.lstrip('/')
-        kinds = {'observations': OBSERVATIONS, 'markers': ESTIMATES}
-        kinds |= {f'{body}/pose': BODY for body in bodies}
-        topics = {name: checked_name(absolute_name(name, namespace)) for name in kinds}
-        with contextlib.ExitStack() as stack:
-            unfinished = stack.enter_context(writing_directory(path))
-            self._writer = stack.enter_context(BagWriter(unfinished))
-            self._topics = {name: self._add(topic, kinds[name]) for name, topic in topics.items()}
-            self._stack = stack.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        try:
-            self._stack.__exit__(*details)
-        except LongreachError as error:
-            raise self._failure(error) from error
-
-    def _add(self, topic: str, kind: str) -> Any:
-        text, _ = self._store.generate_msgdef(kind, ros_version=2)
-        # No QoS was offered: players take theirs, reliable and volatile.
-        return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [])
-
-    def write(self, frame: RigFrame, stamps: Mapping[str, int], late: bool = False) -> None:
-        """Write the results of one set of images."""
-        make = self._messages
-        for camera, found in frame.observations.items():
-            at = stamps[camera], f'{self._prefix}{camera}_camera_optical'
-            self._put('observations', make.observations(found, camera, *at), at[0])
-        if late:
-            return
-        at = stamps[next(iter(frame.observations))], self._frame_id
-        self._put('markers', make.estimates(frame, *at), at[0])
-        for name, body in frame.bodies.items():
-            if body.pose is not None:
-                self._put(f'{name}/pose', make.body(body.pose, *at), at[0])
-
-    def _put(self, name: str, message: Any, stamp: int) -> None:
-        data = bytes(self._store.serialize_cdr(message, message.__msgtype__))
-        try:
+        def put(name: str, message: Any, stamp: int) -> None:
+            data = bytes(store.serialize_cdr(message, message.__msgtype__))
             # A delay in the rig may lead to a stamp before 0, which a log time cannot be.
-            self._writer.write(self._topics[name], max(stamp, 0), data)
-        except LongreachError as error:
-            raise self._failure(error) from error
+            writer.write(topics[name], max(stamp, 0), data)
 
-    def _failure(self, error: LongreachError) -> LongreachError:
-        return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
+        def write(frame: RigFrame, stamps: Mapping[str, int], late: bool = False) -> None:
+            for camera, found in frame.observations.items():
+                at = stamps[camera], f'{prefix}{camera}_camera_optical'
+                put('observations', make.observations(found, camera, *at), at[0])
+            if late:
+                return
+            at = stamps[next(iter(frame.observations))], frame_id
+            put('markers', make.estimates(frame, *at), at[0])
+            for name, body in frame.bodies.items():
+                if body.pose is not None:
+                    put(f'{name}/pose', make.body(body.pose, *at), at[0])
+
+        yield write
+
+
+@contextlib.contextmanager
+def _written(path: str | Path, unfinished: Path) -> Iterator[BagWriter]:
+    try:
+        with BagWriter(unfinished) as writer:
+            yield writer
+    except LongreachError as error:
+        # Its own errors name the temporary directory.
+        if str(unfinished) not in str(error):
+            raise
+        text = f'{path} cannot be written: {error.__cause__}; make room'
+        raise LongreachError(text) from error
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -252,17 +237,13 @@ def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
 
 
 class BagImages:
-    """
-    Images of a recording, in the order of recording, from topics by camera.
-
-    Where a topic has no messages, images are those of the topic ``compressed`` below it; damaged
-    ones are left out, and are in ``damaged``, with the reasons.
-    """
+    """Images of a recording, in its order, from topics by camera, or compressed ones below."""
 
     def __init__(self, bag: str | Path, topics: Mapping[str, str]) -> None:
         self._bag = bag
         self._depths = {camera: BitDepth() for camera in topics}
         self._counts = dict.fromkeys(topics, 0)
+        # Why images are left out, by their names.
         self.damaged: dict[str, str] = {}
         self.files: tuple[Path, ...] = ()
         self._cameras: dict[str, str] = {}

@@ -126,11 +126,7 @@ def render_sequence(
     out_dir: str | Path,
     delays: Mapping[str, int] | None = None,
 ) -> None:
-    """
-    Render what cameras see of a path: a folder NAME each; delays in [ns].
-
-    Pictures are named by number and stamp [s]: 000000_0.000000000.png, ...
-    """
+    """Render what cameras see of a path, each into its folder: 000000_0.000000000.png, ..."""
     at = [float(time) for time in times]
     late = {name: 1e-9 * (delays or {}).get(name, 0) for name in simulators}
     if at[0] + min(late.values()) < 0.0:

@@ -1,8 +1,4 @@
-"""
-Tracks of markers as a table, with their noise and errors.
-
-Positions are in the world frame [m]. Statuses are those of messages. Unknown values are NaN.
-"""
+"""Tracks of markers as messages and as a table, with noise and errors; unknown values are NaN."""
 
 from __future__ import annotations
 
@@ -194,14 +190,7 @@ _BODY = (
 def columns_of(
     names: Sequence[str], cameras: Sequence[str] = CAMERAS, bodies: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """
-    Return the columns: time [s], stamp_gap [s] of the images; then MARKER.COLUMN, BODY.COLUMN.
-
-    Of a marker: status; cameras used, a sum of powers of 2 in their order; positions [m], standard
-    deviations, and the part of these from the pixels alone, independent in each image; CAMERA_u,
-    CAMERA_v [px]. Those of a body are in [m] and, about its axes, [rad]; its status is 0 with a
-    pose and 2 without; ``markers`` is the number of those used.
-    """
+    """Return the columns: time [s], stamp_gap [s]; then MARKER.COLUMN, BODY.COLUMN (README)."""
     own = [*_MARKER, *(f'{camera}_{what}' for camera in cameras for what in _CAMERA)]
     columns = [f'{name}.{what}' for name in names for what in own]
     columns += [f'{name}.{what}' for name in bodies for what in _BODY]
@@ -225,11 +214,7 @@ def row_of(
 def message_row(
     time: float, names: Sequence[str], markers: Any, observed: Sequence[Any]
 ) -> list[float]:
-    """
-    Return the row of a MarkerEstimates, and for each camera the MarkerObservations.
-
-    None in place of observations: there is no image of this camera, or what it saw is not known.
-    """
+    """Return the row of a MarkerEstimates, and of each camera's MarkerObservations if known."""
     row = [time, float(markers.stamp_gap)]
     lost, unseen = STATUSES.index(LOST), [float(STATUSES.index(LOST)), math.nan, math.nan]
     estimates = {one.name: one for one in markers.estimates}
@@ -263,15 +248,12 @@ def _located(body: BodyEstimate | None) -> list[float]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tracks:
-    """
-    Tracks of markers: a table with the columns of :func:`columns_of`, one row for each image set.
-
-    ``reasons`` says by marker or body, for each row, why it was not tracked; empty if it was.
-    """
+    """Tracks of markers and bodies."""
 
     names: tuple[str, ...]
     cameras: tuple[str, ...]
-    table: np.ndarray
+    table: np.ndarray  # one row for each set of images, with the columns of columns_of
+    # By marker or body, for each row, why it was not tracked; empty if it was.
     reasons: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     bodies: tuple[str, ...] = ()
 
@@ -326,11 +308,7 @@ class Tracks:
         return rows
 
     def why_not(self, name: str) -> list[tuple[str, int]]:
-        """
-        Return reasons why a marker was not tracked with their counts, most frequent first.
-
-        Reasons that differ in their numbers only are counted together, as the first of them.
-        """
+        """Return reasons, those that differ in their numbers only together, with their counts."""
         found: dict[str, tuple[str, int]] = {}
         for reason in filter(None, self.reasons.get(name, ())):
             kind = _NUMBER.sub('', reason)
@@ -393,11 +371,9 @@ def _plain(values: np.ndarray) -> list[float] | None:
 
 def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     """
-    Return the noise (m,) of series (K, m) at times (K,) [s], in their unit; NaN if unknown.
+    Return the noise (m,) of series (K, m) at times (K,): white, with the same seventh differences.
 
-    The standard deviation of white noise with the same seventh differences, over runs of eight
-    known rows at equal intervals. Motion below a tenth of the sampling rate has hardly any
-    influence; with faster motion, the result is an upper bound.
+    Motion below a tenth of the sampling rate has hardly any influence on it.
     """
     width = values.shape[1]
     if len(times) <= _ORDER:
@@ -415,13 +391,7 @@ def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def compare(tracks: Tracks, path: MarkerPath) -> list[dict[str, Any]]:
-    """
-    Compare tracks with the true motion of the centres at their times, for each marker.
-
-    ``motion`` is the standard deviation of the truth [m]; for both kinds of estimate, the distance
-    to the truth where it was tracked [m]: ``bias`` is that of the means, ``scatter`` the RMS
-    without it; None without an estimate.
-    """
+    """Compare tracks with the true motion of the centres; None for an estimate never made."""
     whole = path.of(tracks.names)
     first, last = whole.times[[0, -1]]
     common = (tracks.times >= first) & (tracks.times <= last)

@@ -1,12 +1,8 @@
 """
-Simulated cameras: images and camera_info from ``marker_truth``.
+Simulated cameras: images and camera_info from ``marker_truth``, repeatable at any speed.
 
-Image k of a camera is exposed at simulation time k / frame_rate; the other cameras' images are
-later by ``skew``. The stamp is the middle of the exposure, and the noise is a function of seed,
-camera and k, so that a run can be repeated at any speed. Queued samples of the truth are read
-before the next image is drawn: none is lost if the simulation is faster than the drawing, and the
-images follow as fast as they can be drawn. With a duration, the node ends after the last image,
-and the simulation can wait for that.
+Queued samples of the truth are read before the next image is drawn: none is lost if the simulation
+is faster. With a duration, the node ends after the last image: the simulation can wait for that.
 """
 
 from __future__ import annotations

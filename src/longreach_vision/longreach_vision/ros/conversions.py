@@ -1,9 +1,8 @@
 """
-Conversion between objects of the library and messages, without calculations.
+Conversion of objects of the library to messages, without calculations.
 
-Images are converted by :mod:`longreach_markers.io.images`, not by cv_bridge, so that a recording
-gives the same tracks everywhere: some versions of cv_bridge ignore row padding, or swap bytes with
-functions that NumPy 2 removed.
+Not by cv_bridge, of which some versions ignore row padding: a recording gives the same tracks
+everywhere.
 """
 
 from __future__ import annotations
@@ -129,12 +128,7 @@ def shapes_to_message(
 
 
 def observations_to_detections(observations: Mapping[str, Observation], header: Header) -> Any:
-    """
-    Return the markers seen in an image, without LOST ones, as a vision_msgs/Detection2DArray.
-
-    The score is 1 for TRACKED and 0 for UNCERTAIN; the box [px] encloses the ellipse along its
-    axes.
-    """
+    """Return the markers seen in an image, in boxes along the axes of their ellipses [px]."""
     kinds: Any = import_module('vision_msgs.msg')
     message = kinds.Detection2DArray(header=header)
     for name, seen in observations.items():
@@ -155,11 +149,7 @@ def observations_to_detections(observations: Mapping[str, Observation], header: 
 def estimates_to_detections(
     estimates: Mapping[str, Estimate], radii: Mapping[str, float], header: Header
 ) -> Any:
-    """
-    Return the markers in space, triangulated if possible, as a vision_msgs/Detection3DArray.
-
-    The variances of the orientation are those of any angle; the box is a cube around the marker.
-    """
+    """Return the markers in space, triangulated if possible, of any orientation, in cubes."""
     kinds: Any = import_module('vision_msgs.msg')
     message = kinds.Detection3DArray(header=header)
     for name, estimate in estimates.items():

@@ -1,8 +1,8 @@
 """
 Tracker node: from images of one camera or more to observations and marker positions.
 
-The results depend on the images and their stamps only, not on the time of arrival: recorded images
-give the same tracks again, provided that none is lost on the way (``lossless``).
+Results depend on images and their stamps, not on the time of arrival: with ``lossless``, recorded
+images give the same tracks again.
 """
 
 from __future__ import annotations

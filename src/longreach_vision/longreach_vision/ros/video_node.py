@@ -1,8 +1,7 @@
 """
 Cameras, streams, video files and folders of pictures as ``image_raw`` and ``camera_info``.
 
-Images of each camera, and of all files, are read and published in a separate thread, so that a
-slow or blocked camera does not block the node.
+Each camera, and all files, have a thread: a blocked camera does not block the node.
 """
 
 from __future__ import annotations
@@ -45,12 +44,7 @@ _FAREWELL = 2.0
 
 
 class Channel(ImagePublishers):
-    """
-    What is published of one camera, below its name if any.
-
-    For diagnostics: ``counts``, ``waits_for`` (empty for nothing), ``latest`` stamp [ns], and
-    controls that the camera ``refused``.
-    """
+    """What is published of one camera, below its name if any, with its diagnostics."""
 
     def __init__(
         self, node: VisionNode, settings: VideoNodeParameters, camera: Camera | None, name: str
@@ -59,8 +53,8 @@ class Channel(ImagePublishers):
         self._own, self.source = settings, settings.source
         self.counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
         self.waits_for = 'the source'
-        self.latest = 0
-        self.refused: list[str] = []
+        self.latest = 0  # stamp [ns]
+        self.refused: list[str] = []  # controls of the camera
 
     def open(self, clock: Callable[[], int]) -> ImageSource:
         """Open the source of the images."""
@@ -96,11 +90,7 @@ class Channel(ImagePublishers):
 
 
 class VideoFeed:
-    """
-    Reads and publishes the images of one camera, or of files in the order of time.
-
-    ``stopped`` ends :meth:`run`; ``notes`` are on the images.
-    """
+    """Reads and publishes the images of one camera, or of files in the order of time."""
 
     def __init__(
         self,

@@ -63,12 +63,9 @@ class VisionNode(Node):
 
 
 def _keep_freed_memory() -> None:
-    """
-    Let this process keep freed memory of images, at most 256 MB.
-
-    glibc returns such blocks to the system at once, and the page faults of the next image of 5 MB
-    triple the time to receive it. No effect without glibc, or with MALLOC_... variables.
-    """
+    """Let this process keep freed memory of images, at most 256 MB."""
+    # glibc returns such blocks to the system at once, and the page faults of the next image of
+    # 5 MB triple the time to receive it.
     if any(name.startswith('MALLOC_') for name in os.environ):
         return
     with contextlib.suppress(OSError, AttributeError):

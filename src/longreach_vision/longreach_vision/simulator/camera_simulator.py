@@ -1,11 +1,4 @@
-"""
-Simulated pictures of circular markers.
-
-The stamp of an image is the middle of its exposure. Method and accuracy are described in
-:mod:`longreach_vision.simulator.drawing_kernels`. Only windows around markers and occluders are
-drawn, on a stored background. Elsewhere the noise is constant unless the look asks for noise
-everywhere.
-"""
+"""Simulated pictures of markers: windows around them are drawn on a stored background."""
 
 from __future__ import annotations
 
@@ -31,13 +24,7 @@ from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, backdr
 
 
 class CameraSimulator:
-    """
-    Simulated camera that observes markers.
-
-    ``pose`` is T_world_cam; occluders are in this camera's pixels. ``line_time`` is
-    the time between rows [s]: a marker is drawn where it is at the time of its centre's row; its
-    shape is not sheared. All pictures are drawn into the same array.
-    """
+    """A camera at T_world_cam, with a time between rows [s]; pictures are in the same array."""
 
     def __init__(self, camera: Camera, pose: Pose, scene: Scene, line_time: float = 0.0) -> None:
         self.camera, self.pose, self.scene = camera, pose, scene
@@ -119,6 +106,7 @@ class CameraSimulator:
         markers[:, :3] = positions + self._offsets
         markers[:, 3:6] = velocities
         if self._line_time:
+            # Where it is at the time of its centre's row; its shape is not sheared.
             middle = 0.5 * (self.camera.height - 1.0)
             still = markers[there, :3]
             # The row follows the motion, which is slow against the read-out.
@@ -140,8 +128,6 @@ class CameraSimulator:
                 continue
             way = ends[1] - ends[0]
             length = float(np.hypot(*way))
-            if length < 1e-6:
-                continue
             normal = np.array([-way[1], way[0]]) / length
             limits = (-occluder.width / 2.0, occluder.width / 2.0, length / 2.0)
             grey = occluder.grey * self._view.gain

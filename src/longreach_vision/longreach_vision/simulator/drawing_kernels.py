@@ -412,13 +412,7 @@ def draw_markers(  # type: ignore[no-untyped-def]
     image, background, noise, weights, packed, pose, markers, order, view, bars, next_noise,
     windows,
 ):  # fmt: skip
-    """
-    Draw the windows of all markers, including occluders, on a background without these.
-
-    ``order`` has the numbers of the markers, of which later ones cover earlier ones.
-    ``next_noise`` is the index of the first pixel's noise. Fills ``windows`` (n, 4): u0, v0, u1,
-    v1, ends excluded [px]; zeros for a marker that is not visible.
-    """
+    """Draw markers in an order, and occluders; fill their ``windows`` (n, 4) u0, v0, u1, v1."""
     height, width = image.shape
     n = markers.shape[0]
     boxes, counts = np.zeros((n, 4)), np.zeros(n, dtype=np.int64)
@@ -449,11 +443,8 @@ def draw_markers(  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_background(image, background, noise, view, starts):  # type: ignore[no-untyped-def]
-    """
-    Fill an image with background, including occluders, and noise from ``starts`` (height,).
-
-    In single precision, which the processor computes eight at a time.
-    """
+    """Fill an image with background, including occluders, and noise from ``starts`` (height,)."""
+    # In single precision, which the processor computes eight at a time.
     height, width = image.shape
     part, step = np.float32(1.0 / _PART), np.float32(1.0 / _NOISE_STEPS)
     dark, shot = np.float32(view.read_noise**2), np.float32(view.shot_noise)

@@ -1,10 +1,4 @@
-"""
-Motion of markers, and the times of the images that show it.
-
-Positions are in the world frame [m]. Between samples, markers move on cubic Hermite polynomials,
-which match positions and velocities of the samples; the error is of fourth order in the time
-between them.
-"""
+"""Motion of markers on cubic Hermite polynomials between samples, and the times of its images."""
 
 from __future__ import annotations
 
@@ -17,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_distinct
 from longreach_dynamics.tables import Table, read_table
 
 _SECOND = 1_000_000_000  # [ns]
@@ -37,9 +31,8 @@ def markers_from_message(message: Any, names: Sequence[str]) -> tuple[np.ndarray
         name: (at.x, at.y, at.z, v.x, v.y, v.z)
         for name, at, v in zip(given, message.position, message.velocity, strict=True)
     }
+    check_distinct('the message', given)
     for name, row in rows.items():
-        if given.count(name) > 1:
-            raise InputError(f'the message has the name {name!r} twice, allowed: once')
         if not all(map(math.isfinite, row)):
             raise InputError(f'the message has {list(row)} for {name}, allowed: finite numbers')
     unknown = (math.nan,) * 6
@@ -66,11 +59,7 @@ def _between(
 
 
 class MarkerPath:
-    """
-    Motion of markers: increasing times (K,) [s], positions (K, n, 3) [m], velocities [m/s].
-
-    Velocities are by default those of parabolas through neighbouring samples.
-    """
+    """Motion of markers: increasing times (K,) [s], positions (K, n, 3) [m], velocities [m/s]."""
 
     def __init__(
         self,
@@ -85,6 +74,7 @@ class MarkerPath:
         if velocities is None and self.times.size < 2:
             velocities = np.zeros_like(self._positions)
         elif velocities is None:
+            # Of parabolas through neighbouring samples.
             order: Literal[1, 2] = 2 if self.times.size > 2 else 1
             velocities = np.gradient(self._positions, self.times, axis=0, edge_order=order)
         self._velocities = np.array(velocities, dtype=np.float64)
@@ -170,12 +160,7 @@ class Frame(NamedTuple):
 
 
 class FrameTimes:
-    """
-    Times of images between samples of the truth, as the samples arrive.
-
-    Image k is at the time k / rate [Hz] + offset [s]. It is complete with the first sample at or
-    after that time, from the two samples around it; there are no images before the first sample.
-    """
+    """Images at k / rate [Hz] + offset [s] between samples of the truth, as these arrive."""
 
     def __init__(self, rate: float, offset: float = 0.0) -> None:
         self._rate = rate
@@ -196,11 +181,7 @@ class FrameTimes:
         return number
 
     def add(self, stamp: int, positions: np.ndarray, velocities: np.ndarray) -> list[Frame]:
-        """
-        Add a sample of the truth and return the images that it completes.
-
-        An older one than the previous one resets the time; one with the same stamp replaces it.
-        """
+        """Add a sample and return the images up to it; an older one resets the time."""
         latest, self._latest = self._latest, (stamp, positions, velocities)
         if latest is not None and stamp < latest[0]:
             self._spans.clear()

@@ -1,10 +1,4 @@
-"""
-Scene of simulated cameras: markers, look of the pictures, occluders.
-
-Positions are in the world frame [m]. A marker is a ring or a disc in the middle of a square card
-of opposite brightness; its position is the centre of its circles. Grey levels are those of an
-8-bit image without shading and with gain 1.
-"""
+"""Scene of simulated cameras: markers on square cards of opposite brightness, look, occluders."""
 
 from __future__ import annotations
 
@@ -29,11 +23,7 @@ _CLUTTER = (4.0, 90.0)
 
 @dataclasses.dataclass(frozen=True)
 class Occluder(Parameters):
-    """
-    Bar of one grey level in the image, in front of all markers during some time.
-
-    Its edges are straight in the image (no lens distortion), without motion blur.
-    """
+    """Bar of one grey level in the image, with straight edges, in front of all markers."""
 
     start: tuple[float, ...] = quantity('start of its middle line, u v', 'px', length=2)
     end: tuple[float, ...] = quantity('end of its middle line, u v', 'px', length=2)
@@ -145,15 +135,11 @@ def load_look(path: str | Path | None = None) -> CameraLook:
 
 
 class Scene(NamedTuple):
-    """
-    Everything that simulated cameras see; markers are in the order of their positions.
+    """Everything that simulated cameras see."""
 
-    Their planes are normal to ``normal``, which has either sign and any length.
-    """
-
-    markers: tuple[MarkerOnRig, ...]
+    markers: tuple[MarkerOnRig, ...]  # in the order of their positions
     look: CameraLook = CameraLook()
-    normal: tuple[float, ...] = (0.0, 1.0, 0.0)
+    normal: tuple[float, ...] = (0.0, 1.0, 0.0)  # of their planes, of either sign and any length
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,11 +159,7 @@ def scene_of(rig: Rig, look: CameraLook) -> Scene:
 
 
 def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
-    """
-    Return the background (height, width) [grey levels], without shading, gain and noise.
-
-    A gradient with texture and clutter, determined by the look's seed and the size.
-    """
+    """Return the background (height, width), determined by seed and size, without shading."""
     rng = np.random.default_rng((look.seed, width, height))
     fall = np.linspace(look.sky, look.ground, height, dtype=np.float32)
     image = np.repeat(fall[:, None], width, axis=1)
