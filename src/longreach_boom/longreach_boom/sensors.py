@@ -25,7 +25,7 @@ from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_machine.sensors import SensorGroup, SensorKind, TemperatureProfile
+from longreach_machine.sensors import SensorGroup, SensorKind, TemperatureProfile, for_each
 
 KINDS = ('inclination', 'pressure', 'encoder', 'strain', 'gyroscope', 'accelerometer')
 # Tolerance of whole numbers of samples.
@@ -173,11 +173,7 @@ class Sensors:
             for index, (name, count) in enumerate(zip(KINDS, counts, strict=True))
             if (kind := getattr(parameters, name))
         }
-        if len(parameters.mounting) not in (0, 1, N):
-            raise InputError(
-                f'mounting has {len(parameters.mounting)} values, allowed: none, 1 for all, or {N}'
-            )
-        self._mounting = np.broadcast_to(np.array(parameters.mounting or (0.0,)), (N,))
+        self._mounting = for_each('mounting', parameters.mounting, N)
         constants, bases = constants_of(boom), boom_bases(boom)
         self._constants = constants
         self._root_slope = np.stack([basis.at(0.0, 1) for basis in bases])

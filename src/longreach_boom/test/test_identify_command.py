@@ -126,7 +126,7 @@ def test_poses_give_masses_a_file_and_a_report(poses, tmp_path, capsys):
             '--payload gives poses.csv two values, allowed: one',
         ),
         (('--static', '{poses}', '--payload', 'poses.csv=9e4'), 'poses.csv: payload = 90000 kg:'),
-        (('--static', '{poses}', '{poses}'), 'poses.csv twice'),
+        (('--static', '{poses}', '{poses}'), "'poses.csv' twice"),
         (('--release', '{poses}'), 'no event release or attach'),
         (('--release', '{poses}', '--signals', 'sound'), "'sound', allowed: pressures"),
         (

@@ -55,7 +55,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.beams import places_apart
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_count, check_within
 
 _GAUSS_POINTS = 6
 # Eigenvalues 1 / lambda below this part of the largest hold no digits that could be trusted.
@@ -397,12 +397,9 @@ class _Chain:
 
 
 def _lowest(M: np.ndarray, K: np.ndarray, shift: float, count: int) -> np.ndarray:
-    """
-    Return the lowest eigenvalues of K v = lambda M v, ascending.
-
-    Of (K + s M) v = M v / mu, mu = 1 / (lambda + s), the lowest modes have the largest mu and are
-    the most exact. s > 0, from ``shift`` on, lets there be hinges and unstable modes.
-    """
+    """Return the lowest eigenvalues of K v = lambda M v, ascending."""
+    # Of (K + s M) v = M v / mu, mu = 1 / (lambda + s), the lowest modes have the largest mu and
+    # are the most exact. s > 0, from ``shift`` on, lets there be hinges and unstable modes.
     from scipy import linalg
 
     largest = 1e100 * shift
@@ -470,32 +467,22 @@ def _check(
     gravity: float,
 ) -> None:
     """Raise InputError for arguments that cannot be used; sections are checked where needed."""
-
-    def require(good: bool, name: str, value: object, allowed: str) -> None:
-        if not good:
-            raise InputError(f'{name} = {value}, allowed: {allowed}')
-
     if not len(beams):
         raise InputError('beams is empty, allowed: one beam or more')
-    whole = elements >= 1 and float(elements).is_integer()
-    require(whole, 'elements', elements, 'integers from 1')
-    require(math.isfinite(gravity), 'gravity', gravity, '(-inf, inf) m/s^2')
-    if joint_stiffness is not None and len(joint_stiffness) != len(beams):
-        raise InputError(
-            f'joint_stiffness has {len(joint_stiffness)} values, allowed: one for each of the'
-            f' {len(beams)} beams, or None to lock all joints'
-        )
-    for index, value in enumerate(() if joint_stiffness is None else joint_stiffness):
-        require(0.0 <= value < math.inf, f'joint_stiffness[{index}]', value, '[0, inf) N m/rad')
+    if not (elements >= 1 and float(elements).is_integer()):
+        raise InputError(f'elements = {elements}, allowed: integers from 1')
+    check_within('gravity', gravity, '(-inf, inf) m/s^2')
+    if joint_stiffness is not None:
+        check_count('joint_stiffness', joint_stiffness, len(beams), 'or None to lock all joints')
+        for index, value in enumerate(joint_stiffness):
+            check_within(f'joint_stiffness[{index}]', value, '[0, inf) N m/rad')
     for index, beam in enumerate(beams):
         name, L = f'beams[{index}]', beam.length
-        # Comparisons with NaN are false.
-        require(0.0 < L < math.inf, f'{name}.length', L, '(0, inf) m')
-        require(math.isfinite(beam.angle), f'{name}.angle', beam.angle, '(-inf, inf) rad')
-        along = f'[0, {L:g}) m, 0 for none'
-        require(0.0 <= beam.support < L, f'{name}.support', beam.support, along)
+        check_within(f'{name}.length', L, '(0, inf) m')
+        check_within(f'{name}.angle', beam.angle, '(-inf, inf) rad')
+        check_within(f'{name}.support', beam.support, f'[0, {L}) m')
         for place in beam.breaks:
-            require(0.0 <= place <= L, f'{name}.breaks: x', place, f'[0, {L:g}] m')
+            check_within(f'{name}.breaks: x', place, f'[0, {L}] m')
         for place, mass in beam.masses:
-            require(0.0 <= place <= L, f'{name}.masses: x', place, f'[0, {L:g}] m')
-            require(0.0 <= mass < math.inf, f'{name}.masses: m', mass, '[0, inf) kg')
+            check_within(f'{name}.masses: x', place, f'[0, {L}] m')
+            check_within(f'{name}.masses: m', mass, '[0, inf) kg')

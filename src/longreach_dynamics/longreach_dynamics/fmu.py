@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_distinct
 
 STEP = 'integration_step'
 """Name of the parameter with the longest step of RK4 in co-simulation [s]."""
@@ -86,9 +86,7 @@ class FmuModel:
         for name in (self.name, *names):
             if not _NAME.fullmatch(name):
                 raise InputError(f'{name!r} is no identifier, which names of an FMU must be')
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise InputError(f'{", ".join(sorted(twice))}: names of an FMU that are taken twice')
+        check_distinct('a variable of the FMU', names)
         for v in variables:
             low, high = v.bounds
             if not (low <= v.start <= high and math.isfinite(v.start)):

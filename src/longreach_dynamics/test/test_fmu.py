@@ -53,8 +53,8 @@ def test_description(tmp_path):
     ('changes', 'text'),
     [
         ({'name': 'a lag'}, "'a lag' is no identifier"),
-        ({'outputs': (Variable('x', 'm', ''),)}, 'x: names of an FMU that are taken twice'),
-        ({'inputs': (Variable('integration_step', 's', ''),)}, 'integration_step: names'),
+        ({'outputs': (Variable('x', 'm', ''),)}, "the name 'x' twice"),
+        ({'inputs': (Variable('integration_step', 's', ''),)}, "'integration_step' twice"),
         ({'states': (Variable('x', 'm', '', math.inf),)}, 'x = inf at the start, allowed: finite'),
         (
             {'parameters': (Variable('T', 's', '', 9.0, bounds=(0.0, 2.0)),)},

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_count, named
+from longreach_dynamics.errors import InputError, check_count, check_distinct, named
 from longreach_dynamics.hydraulics import Cylinder, OilParameters, StopParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
@@ -193,12 +193,10 @@ class ExcavatorParameters(JointedMachine, Parameters):
             ends = f'retracted = {cylinder.retracted} m with stroke = {cylinder.stroke} m'
             with named(f'cylinders[{k}] ({cylinder.name}): {ends} does not fit: '):
                 _move(self.pins(), k, cylinder.retracted, cylinder.extended)
-        known = [pose.name for pose in self.poses]
+        check_distinct('poses', [pose.name for pose in self.poses])
         for index, pose in enumerate(self.poses):
             if not pose.name:
                 raise InputError(f"poses[{index}].name = '', allowed: a name")
-            if known.count(pose.name) > 1:
-                raise InputError(f'poses has the name {pose.name!r} twice, allowed: once')
             with named(f'poses[{index}] ({pose.name}): '):
                 self.check_pose(np.radians(pose.angles_deg))
 

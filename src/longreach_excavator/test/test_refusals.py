@@ -37,7 +37,7 @@ def pattern(message):
         ('boom.center', 57.0, 'center = 57.0 m, allowed: up to 10 times length = 5.648 m'),
         ('cylinders.boom.name', 'Boom', "cylinders have the names ('Boom', 'arm', 'bucket'), all"),
         ('poses.reach.name', '', "poses[1].name = '', allowed: a name"),
-        ('poses.reach.name', 'dig', "poses has the name 'dig' twice, allowed: once"),
+        ('poses.reach.name', 'dig', "poses has the name 'dig' twice, allowed: no"),
         ('poses.dig.angles_deg', (20.0, -95.0, 75.0), 'poses[0] (dig): theta_4 (bucket) = 75 deg'),
         ('soil.earthmoving.unit_weight', 1700.0, 'unit_weight = 1700.0, allowed: [3000, 60000]'),
         ('cylinders.boom.stroke', 1.5, 'cylinders[0] (boom): retracted = 1.81 m with stroke = 1.'),

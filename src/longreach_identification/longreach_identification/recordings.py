@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_among
+from longreach_dynamics.errors import InputError, check_among, check_distinct
 from longreach_dynamics.tables import read_table
 from longreach_identification.machine import MeasuredSignal, Recording, Signal, matches
 
@@ -188,18 +188,8 @@ def check_finite(recording: Recording, patterns: Sequence[str]) -> None:
 
 
 def check_recordings(recordings: Sequence[Recording], signals: Sequence[MeasuredSignal]) -> None:
-    """
-    Raise InputError for what no recording may have.
-
-    A wrong unit, no finite value, a clock that stands or jumps back, a name or values of another.
-    """
-    names = [recording.name for recording in recordings]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(
-            f'recordings have the names {", ".join(twice)} twice, allowed: no two alike; rename'
-            ' one'
-        )
+    """Raise InputError for a unit, clock, name or values that no recording may have."""
+    check_distinct('one of the recordings', [recording.name for recording in recordings])
     known = {entry.name: entry for entry in signals}
     for recording in recordings:
         for name, shown in recording.signals.items():

@@ -20,7 +20,7 @@ from pythonfmu import Fmi2Causality, Fmi2Slave, Real
 from pythonfmu.builder import FmuBuilder
 from pythonfmu.enums import Fmi2Initial
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_distinct
 from longreach_dynamics.parameters import from_mapping
 from longreach_machine.linear import Signal
 from longreach_machine.machine import JointSample
@@ -69,11 +69,7 @@ def names_of(inputs: Sequence[Signal], sample: JointSample) -> list[str]:
     """Return names of inputs, then outputs, with _ for a dot; InputError for two that are one."""
     shown = [f'{joint}.{kind}' for joint in sample.names for kind in _KINDS]
     names = [name.replace('.', '_') for name in (*(signal.name for signal in inputs), *shown)]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(
-            f'the FMU would have the name {twice[0]} twice, allowed: once; in it a dot becomes an'
-            ' underscore: give a part of the machine another name'
-        )
+    check_distinct('a signal of the FMU, where _ stands for a dot,', names)
     return names
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among, check_distinct
 from longreach_dynamics.tables import for_json
 from longreach_machine.control import held_input
 
@@ -385,11 +385,9 @@ def _indices(what: str, signals: Sequence[Signal], names: Sequence[str] | None) 
     known = [signal.name for signal in signals]
     if names is None:
         return list(range(len(known)))
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise InputError(f'{what} {unknown[0]!r} is unknown, allowed: {", ".join(known)}')
-    if len({*names}) < len(names):
-        raise InputError(f'{what}s = {", ".join(names)}, allowed: each of them once')
+    check_distinct(f'{what}s', names)
+    for name in names:
+        check_among(what, name, known)
     return [known.index(name) for name in names]
 
 

@@ -69,8 +69,8 @@ class SensorGroup:
         bits = np.random.Philox(key=np.array(key, dtype=np.uint64))
         self._bits, self._state = bits, bits.state
         self._random = np.random.Generator(bits)
-        self._bias = _for_each(f'{name}.bias', kind.bias, count)
-        self._drift = _for_each(f'{name}.drift', kind.drift, count)
+        self._bias = for_each(f'{name}.bias', kind.bias, count)
+        self._drift = for_each(f'{name}.drift', kind.drift, count)
 
     @property
     def every(self) -> int:
@@ -119,7 +119,7 @@ def _divisor(name: str, rate: float | None, sample_rate: float) -> int:
     return every
 
 
-def _for_each(name: str, values: tuple[float, ...], count: int) -> np.ndarray:
+def for_each(name: str, values: tuple[float, ...], count: int) -> np.ndarray:
     """Return a value for each of the sensors, shape (count,)."""
     if len(values) not in (0, 1, count):
         raise InputError(

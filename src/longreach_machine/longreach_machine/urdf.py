@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_distinct
 
 if TYPE_CHECKING:
     # A crane's description does without, and without numba.
@@ -198,12 +198,7 @@ def document(root: Element, comment: str, prefix: str = '') -> str:
     """
     for kind in ('link', 'joint'):
         names = [element.attrib['name'] for element in root.findall(kind)]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(
-                    f'the robot description has two {kind}s named {name!r}, allowed: one; rename'
-                    ' parts in the machine file'
-                )
+        check_distinct(f'a {kind} of the robot description', names)
     for path, attribute in (('link', 'name'), ('joint/parent', 'link'), ('joint/child', 'link')):
         for element in root.findall(path):
             element.set(attribute, (prefix + element.attrib[attribute]).lstrip('/'))

@@ -22,9 +22,9 @@ SUM = SmoothModel(
 
 def test_repeated_inputs_and_outputs_are_refused():
     np.testing.assert_allclose(linearize(SUM, ['b', 'a']).D, [[0.0, 1.0], [1.0, 0.0]])
-    with pytest.raises(InputError, match='inputs = a, b, a, allowed: each of them once'):
+    with pytest.raises(InputError, match="inputs has the name 'a' twice"):
         linearize(SUM, ['a', 'b', 'a'])
-    with pytest.raises(InputError, match='outputs = b, b, allowed'):
+    with pytest.raises(InputError, match="outputs has the name 'b' twice"):
         linearize(SUM, outputs=['b', 'b'])
 
 

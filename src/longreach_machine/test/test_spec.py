@@ -75,5 +75,5 @@ def test_names_of_an_fmu_have_no_dots_and_are_not_alike():
         return cosimulation.names_of([Signal('spool_a.1', '1')], sample)
 
     assert names('a.1') == ['spool_a_1', 'a_1_position', 'a_1_velocity', 'a_1_effort']
-    with pytest.raises(InputError, match='the name a_1_position twice'):
+    with pytest.raises(InputError, match="the name 'a_1_position' twice"):
         names('a.1', 'a_1')

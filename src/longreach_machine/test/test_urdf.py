@@ -66,5 +66,5 @@ def test_what_is_seen_is_what_collides(root):
 def test_two_links_of_one_name_are_refused(root):
     add_link(root, 'arm')
     add_link(root, 'arm')
-    with pytest.raises(InputError, match="two links named 'arm', allowed: one; rename parts"):
+    with pytest.raises(InputError, match=r"a link of the robot .* has the name 'arm' twice"):
         document(root, 'Made for a test.')

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_among, check_distinct, named
 from longreach_dynamics.parameters import load
 from longreach_markers.camera.files import read_calibration
 from longreach_markers.camera.geometry import Plane, Pose
@@ -132,9 +132,7 @@ class Rig:
             self._check_view(side, mounted)
 
     def _check_names(self) -> None:
-        for name in self.names:
-            if self.names.count(name) > 1:
-                raise InputError(f'markers has the name {name!r} twice, allowed: distinct names')
+        check_distinct('markers', self.names)
         taken = [*self.cameras, *self.names]
         for body in self.bodies:
             if body.name in taken:
@@ -144,11 +142,7 @@ class Rig:
                 )
             taken.append(body.name)
             for marker in body.markers:
-                if marker.name not in self.names:
-                    raise InputError(
-                        f'{body.name} has the marker {marker.name!r}, allowed:'
-                        f' {", ".join(self.names)}'
-                    )
+                check_among(f'marker of {body.name}', marker.name, self.names)
 
     def _check_apart(self) -> None:
         for names in itertools.combinations(self.cameras, 2):

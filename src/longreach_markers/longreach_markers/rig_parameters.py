@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_distinct
 from longreach_dynamics.parameters import Parameters, load_yaml, quantity
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
 
@@ -245,11 +245,7 @@ class Body(Parameters):
             raise InputError(
                 f'{self.name}: markers has {len(names)} entries, allowed: {LEAST_MARKERS} or more'
             )
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(
-                    f'{self.name}: markers has the name {name!r} twice, allowed: distinct names'
-                )
+        check_distinct(f'{self.name}: markers', names)
         height = distance_from_line(np.array([marker.position for marker in self.markers]))
         if not height > _LEAST_HEIGHT:
             raise InputError(

@@ -237,7 +237,7 @@ def entries(**points):
         ({'name': 'a'}, "the name 'a', which a camera, a marker or another body"),
         ({'name': 'tip-1'}, "name = 'tip-1', allowed: a letter, then letters, digits and _"),
         ({'deviation': 0.0}, 'deviation = 0.0, allowed'),
-        ({'markers': entries(**POINTS, e=[9] * 3)}, "has the marker 'e', allowed: a, b, c, d"),
+        ({'markers': entries(**POINTS, e=[9] * 3)}, "'e', allowed: a . b . c . d"),
         ({'markers': 3 * entries(a=[0, 0, 0])}, "the name 'a' twice"),
     ],
 )

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_distinct
 from longreach_dynamics.parallel import each_outcome
 from longreach_tools.arguments import count, finite, names
 from longreach_tools.options import add_results, add_workers
@@ -321,11 +321,7 @@ def run_sweep(
     """Run and print a sweep; the ``repr`` of jobs shows all that a run depends on."""
     swept, design = design_of(arguments, place_of)
     columns = [*swept, *units, _MESSAGE, _WARNINGS, *(series or ())]
-    if len({*columns}) < len(columns):
-        raise InputError(
-            f'columns = {", ".join(columns)}, allowed: different names; rename the result or leave'
-            ' out the series'
-        )
+    check_distinct('a column of the sweep', columns)
     if series and arguments.results is None:
         raise InputError('--series needs --results DIR, where time series are written')
     is_large = len(design) > _MOST_SHOWN
