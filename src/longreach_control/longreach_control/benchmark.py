@@ -240,12 +240,10 @@ def measure(trace: Trace, boom: BoomParameters, end: float, least: float) -> Mea
 
 
 def vibration(trace: Trace, end: float) -> np.ndarray:
-    """
-    Return how far the tip is from its mean over some seconds (cycles,) [m].
-
-    Means are straight lines within the time before, during or after a disturbance that ends at
-    ``end``: an operator's motion that stops and a load that falls move the tip without vibration.
-    """
+    """Return how far the tip is from its mean over some seconds (cycles,) [m]."""
+    # Means are straight lines within the time before, during or after a disturbance that ends at
+    # ``end``: an operator's motion that stops and a load that falls move the tip without
+    # vibration.
     cuts = np.searchsorted(trace.time, np.unique([START, end]) - 0.5 * SAMPLE_TIME)
     return np.concatenate([_away(part) for part in np.split(trace.tip, cuts)])
 

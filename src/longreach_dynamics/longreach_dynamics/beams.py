@@ -332,12 +332,8 @@ def _moment(
     count: int,
     order: int,  # noqa: ARG001
 ) -> tuple[list[BendingLine], float]:
-    """
-    Return the lines of tip force and tip moment, then of the weight, and polynomials.
-
-    An inner beam carries a moment at its tip, too, which the paper's first function lacks. Of a
-    uniform beam the lines are polynomials themselves: those that add nothing are left out.
-    """
+    """Return the lines of tip force and tip moment, then of the weight, and polynomials."""
+    # Of a uniform beam the lines are polynomials themselves: those that add nothing are left out.
     if last:
         return _with_polynomials(beam, self_weight_line(beam), count), 0.0
     lines = [tip_force_line(beam)]

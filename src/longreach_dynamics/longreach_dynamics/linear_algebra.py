@@ -9,11 +9,8 @@ from numba import njit
 
 @njit
 def assign(target, values):  # type: ignore[no-untyped-def]
-    """
-    Fill an array (n,) with the values of another.
-
-    A loop, as numba compiles a check of shapes with its message for an assignment to a slice.
-    """
+    """Fill an array (n,) with the values of another."""
+    # numba compiles a check of shapes with its message for an assignment to a slice.
     for index in range(values.size):
         target[index] = values[index]
 
@@ -62,13 +59,9 @@ def cholesky_solve(factor, vector):  # type: ignore[no-untyped-def]
 
 @njit(inline='always')
 def ldl_of(matrix, n):  # type: ignore[no-untyped-def]
-    """
-    Overwrite the lower triangle of a symmetric matrix (n, n) with L D, 1/D on the diagonal.
-
-    For a few rows faster than :func:`cholesky`, as it takes no square roots; for a constant n
-    loops are unrolled. What lies above the diagonal stays. Returns False when not positive
-    definite.
-    """
+    """Overwrite the lower triangle (n, n) with L D, 1/D on the diagonal; False: not definite."""
+    # Without square roots, for a few rows faster than :func:`cholesky`; loops of constant n are
+    # unrolled.
     for j in range(n):
         total = matrix[j, j]
         for k in range(j):
@@ -102,11 +95,8 @@ def ldl_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
 
 @njit
 def lu(matrix, pivots):  # type: ignore[no-untyped-def]
-    """
-    Overwrite a square matrix (n, n) of finite numbers with its LU factors, 1/U on the diagonal.
-
-    ``pivots`` (n,), integers: the row with which each was exchanged. Returns False when singular.
-    """
+    """Overwrite a matrix (n, n) with its LU factors, 1/U on the diagonal; False: singular."""
+    # ``pivots`` (n,), integers: the row with which each was exchanged.
     n = matrix.shape[0]
     for j in range(n):
         pivot = j

@@ -40,11 +40,8 @@ def read_recording(
     events: Sequence[tuple[float, str]] = (),
     conditions: Mapping[str, float] | None = None,
 ) -> Recording:
-    """
-    Read a bag; events and conditions replace those of ``load``; times of a calendar begin at 0.
-
-    Entries with a status other than 0, such as lost markers, are left out.
-    """
+    """Read a bag; events and conditions replace those of ``load``; a calendar begins at 0."""
+    # Entries with a status other than 0, such as lost markers, are left out.
     known = {source.topic for signal in signals for source in signal.sources}
     topics = _topics(bag, {*known, _LOAD}, namespace)
     parts: dict[str, list[_Rows]] = {}

@@ -88,11 +88,7 @@ class Simulated:
 
 
 class Found(NamedTuple):
-    """
-    Result of :func:`identify`; unknowns such as ``delay_cameras@release_1`` are of one recording.
-
-    ``derived`` are quantities that follow from it and the first ``experiment``, with errors.
-    """
+    """Result of :func:`identify`; ``derived`` is of the first ``experiment``, with errors."""
 
     estimate: Estimate
     machine: Any

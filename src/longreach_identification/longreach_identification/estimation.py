@@ -249,9 +249,8 @@ def estimate(
     """
     Estimate the unknowns of a problem; on Ctrl-C return the best so far, status INTERRUPTED.
 
-    ``iterations`` are for given noise levels. ``robust``: rows further than two deviations from
-    the model weigh less, after Huber. ``interrupted``: a search that led here was. ``workers`` are
-    those of ``searching``. LongreachError without a prediction at the start.
+    ``robust``: rows further than two deviations from the model weigh less, after Huber.
+    ``interrupted``: a search that led here was. LongreachError without a prediction at the start.
     """
     with search.searching(problem, **workers) as fit:
         try:

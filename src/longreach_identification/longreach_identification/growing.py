@@ -176,11 +176,9 @@ def grow(
     progress: bool | None,
     **workers: Any,
 ) -> tuple[Solution, bool]:
-    """
-    Return the longest solution that explains all signals, and whether Ctrl-C ended the search.
-
-    ``problem_at`` takes a duration [s] and start values. Where a search ends early, others begin.
-    """
+    """Return the longest solution that explains all signals, and whether Ctrl-C ended it."""
+    # ``problem_at`` takes a duration [s] and start values. Where a search ends early, others
+    # begin.
     found, interrupted = [Solution()], False
     hidden = None if progress is None else not progress
     with keep_workers(), tqdm(disable=hidden, unit='run') as bar:

@@ -89,11 +89,8 @@ def identify_machine(
     shortest: float = 5.0,
     **workers: Any,
 ) -> Identified:
-    """
-    Identify parameters, by names or groups, from poses at rest and motion after events.
-
-    ``settings`` are those of the motion, by default for 8 s; ``shortest`` is of rests [s].
-    """
+    """Identify parameters, by names or groups, from poses at rest and motion after events."""
+    # ``settings`` are those of the motion, by default for 8 s.
     if not static and not motion:
         raise InputError('there is no recording; give --static or --release')
     check_recordings([*static, *motion], page.signals(start))

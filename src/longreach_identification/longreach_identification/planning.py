@@ -52,11 +52,8 @@ def plan(
     repeats: bool = False,
     **workers: Any,
 ) -> Plan:
-    """
-    Choose ``count`` of the possible experiments, with ``repeats`` one again.
-
-    ``recordings`` are releases with deviations of all signals, ``at_rest`` poses at rest by name.
-    """
+    """Choose ``count`` of the possible experiments, with ``repeats`` one again."""
+    # ``recordings``: releases with deviations of all signals; ``at_rest``: poses at rest by name.
     at_rest = at_rest or {}
     every = [*at_rest, *(recording.name for recording in recordings)]
     if count > len(every) and not repeats:

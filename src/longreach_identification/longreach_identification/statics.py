@@ -109,11 +109,7 @@ class StaticMachine(Protocol):
 
 
 class StaticResult(NamedTuple):
-    """
-    Result of :func:`identify_statics`.
-
-    ``sensitivity``: relative changes for a dimension or payload wrong by 1 % (10 mm).
-    """
+    """Result of :func:`identify_statics`; sensitivity to dimensions wrong by 1 % (10 mm)."""
 
     estimate: Estimate  # recordings of its problem have the poses at their middle
     parameters: tuple[str, ...]

@@ -60,11 +60,7 @@ class StillStretch(NamedTuple):
 def find_still(
     recording: Recording, motions: Mapping[str, Motion], shortest: float = 5.0, window: float = 2.5
 ) -> tuple[list[StillStretch], list[str]]:
-    """
-    Return stretches of ``shortest`` [s] or more at rest, and lines on which are used, and why not.
-
-    InputError when the recording is too short, or noise hides the motions.
-    """
+    """Return stretches of ``shortest`` [s] at rest, and lines on which are used, and why not."""
     if not motions:
         raise InputError(f'{recording.name} has no motion, allowed: at least one')
     if not (window > 0.0 and shortest > 0.0):

@@ -159,13 +159,10 @@ def lowest_vibration(links: Links) -> float:
 
 
 def designed_arm(links: Links) -> Arm:
-    """
-    Return an arm with motors and gains for links of which nothing else is known.
-
-    Rotors have a tenth of the rigid inertia about their joint when all links are in one line. All
-    loops have one frequency, that of the lowest vibration with locked motors or, if that is too
-    fast for the cycle, the one with D T = 0.7 J.
-    """
+    """Return an arm with motors and gains for links of which nothing else is known."""
+    # Rotors have a tenth of the rigid inertia about their joint of links in one line. All loops
+    # have the frequency of the lowest vibration with locked motors or, if that is too fast for the
+    # cycle, the one with D T = 0.7 J.
     count = len(links.links)
     mass, _ = _evaluated(links, np.zeros(links.size))
     inertias = np.diag(mass)[:count]

@@ -43,12 +43,7 @@ class Definition:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equations:
-    """
-    Equations of motion as SymPy expressions.
-
-    ``definitions`` are abbreviations that the rest uses, in their order; the potential energy is 0
-    at q = 0; ``positions`` are x and y of the ends of the chords, y is up.
-    """
+    """Equations of motion as SymPy expressions; the potential energy is 0 at q = 0, y is up."""
 
     model: Model
     form: str  # 'reduced' or 'trace'
@@ -238,13 +233,9 @@ def _symmetric(
 
 
 def force_map(model: Model, links: Sequence[Coefficients], printed: bool = False) -> Any:
-    """
-    Return the matrix (n, N) from motor torques to generalized forces.
-
-    Motor i acts between the ends of links i - 1 and i, so its angle is gamma_i = theta_i +
-    y_i'(-L_i) - y_{i-1}'(0). The matrix is the transpose of the Jacobian of gamma. ``printed``:
-    with the signs and ends of the paper's (32) and (A.9), through which PD control is unstable.
-    """
+    """Return the matrix (n, N) from motor torques to generalized forces."""
+    # The transposed Jacobian of gamma_i = theta_i + y_i'(-L_i) - y_{i-1}'(0). ``printed``: with
+    # the signs and ends of the paper's (32) and (A.9), through which PD control is unstable.
     count, modes = model.count, model.modes
     found = sympy.zeros(count * (1 + modes), count)
     for i, link in enumerate(links):

@@ -58,12 +58,8 @@ class State(NamedTuple):
 
 
 def resting_pose(equations: Callable[..., None]) -> Callable[..., bool]:
-    """
-    Return the compiled function that finds how links rest.
-
-    ``rest(q, torque, constants)`` takes joint angles q[:N], fills the deflections q[N:] and the
-    holding torques (N,), and returns False when there are none.
-    """
+    """Return the compiled function ``rest(q, torque, constants)`` that finds how links rest."""
+    # It takes joint angles q[:N], fills q[N:] and the holding torques (N,); False: there are none.
 
     @njit
     def rest(q, torque, constants):  # type: ignore[no-untyped-def]
@@ -201,12 +197,9 @@ class Controller:
         rates: np.ndarray,
         time: float,
     ) -> Torques:
-        """
-        Return the torques at a time [s]; ``wanted`` returns joint angles (N,) [rad] near it.
-
-        Feed-forward torques move links that are bent as at rest along the way: forces on the joint
-        angles, where the force map is the identity. ``angles``, ``rates``: of the motors.
-        """
+        """Return the torques at a time [s]; ``wanted`` returns joint angles (N,) [rad] near it."""
+        # Feed-forward torques move links that are bent as at rest along the way: forces on the
+        # joint angles, where the force map is the identity. ``angles``, ``rates``: of the motors.
         behind, q, ahead = (
             self.rest_at(wanted(time + shift))[0] for shift in (-_APART, 0, _APART)
         )

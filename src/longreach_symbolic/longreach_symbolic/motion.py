@@ -46,13 +46,9 @@ class Constants(NamedTuple):
 
 @njit
 def hold(factor, measured, wanted, acceleration, torque):  # type: ignore[no-untyped-def]
-    """
-    Find motor torques (N,) that give the motor angles wanted accelerations (N,).
-
-    ``factor`` is the mass matrix after ``cholesky``, ``measured`` (n, N) the transposed Jacobian
-    of the motor angles; ``acceleration`` (n,), the forces before, is the acceleration after.
-    Returns False when no torques do.
-    """
+    """Find torques (N,) that give the motor angles wanted accelerations (N,); False: none."""
+    # ``factor``: the mass matrix after cholesky; ``measured`` (n, N): the transposed Jacobian of
+    # the motor angles; ``acceleration`` (n,): before the forces, afterwards the acceleration.
     n, count = measured.shape
     cholesky_solve(factor, acceleration)
     by_torque = np.empty((count, n))
@@ -78,12 +74,9 @@ def hold(factor, measured, wanted, acceleration, torque):  # type: ignore[no-unt
 
 
 def accelerator(equations: Callable[..., None]) -> Callable[..., None]:
-    """
-    Return the compiled function that fills the acceleration (n,) of a state x = (q, q').
-
-    ``accelerate(x, torque, stopping, constants, acceleration)``: motors have the torques (N,), or,
-    with ``stopping`` [s] above 0, those that let their rates fade with this time, filled in.
-    """
+    """Return the compiled function that fills the acceleration (n,) of a state x = (q, q')."""
+    # Motors have the torques (N,), or, with ``stopping`` [s] above 0, those that let their rates
+    # fade with this time, filled in.
 
     @njit
     def accelerate(x, torque, stopping, constants, acceleration):  # type: ignore[no-untyped-def]
@@ -118,13 +111,9 @@ def accelerator(equations: Callable[..., None]) -> Callable[..., None]:
 
 
 def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
-    """
-    Return the compiled function that integrates equations and records.
-
-    ``record(x, references (K, N), rates (K, N), interval, loop, limits, out)``: x = (q, rates),
-    ``loop`` constants and joints, limits of deflections; ``out`` are q, rates, accelerations (K, 3
-    n), torques (K, N). It returns the number of rows and the status of the integrator.
-    """
+    """Return the compiled function that integrates; it returns the rows and the status."""
+    # x = (q, rates); ``references`` and ``rates`` (K, N); ``loop``: constants and joints;
+    # ``limits`` of deflections; ``out``: q, rates, accelerations (K, 3 n), torques (K, N).
     accelerate = accelerator(equations)
 
     @njit

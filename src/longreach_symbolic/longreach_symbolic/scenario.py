@@ -31,12 +31,10 @@ _BENDS = 400
 
 @dataclasses.dataclass(frozen=True)
 class Circle(Parameters):
-    """
-    A circle of the end in the vertical plane, with lengths in multiples of all links' length.
+    """A circle of the end in the vertical plane; lengths in multiples of all links' length."""
 
-    The links form a polygon with equal angles between each and the next. A single link, whose end
-    is always as far from its base, follows the direction of the circle's point.
-    """
+    # The links form a polygon with equal angles between each and the next. A single link, whose
+    # end is always as far from its base, follows the direction of the circle's point.
 
     centre: tuple[float, float] = quantity(
         'x and z of the centre, in lengths of all links', length=2, at_least=-1.0, at_most=1.0

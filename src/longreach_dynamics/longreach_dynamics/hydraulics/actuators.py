@@ -110,11 +110,7 @@ class _Table(NamedTuple):
 
 
 class Actuators(_Table):
-    """
-    The hydraulics of a machine in numbers; see :func:`actuators_of`.
-
-    Compiled code takes ``table``; the other attributes, of all cylinders (N,), are for the rest.
-    """
+    """The hydraulics of a machine: a table for compiled code; others, of all cylinders (N,)."""
 
     __slots__ = ()
 
@@ -159,12 +155,10 @@ def actuators_of(
     leakage: Sequence[float] | None = None,
 ) -> Actuators:
     """
-    Return the table of a machine's N cylinders; its array may be written on.
+    Return the table of a machine's N cylinders; its array may be written on; InputError.
 
     ``linkage`` (N, up to LINKAGE) are the machine's own columns. Of each piston: viscous, Coulomb
-    and static friction [N s/m], [N], [N]; ``leakage``: from each chamber to the tank, through the
-    clearance of a closed spool [m^3/(s Pa)]; None: none. InputError for a make-up valve that could
-    never open.
+    and static friction, and ``leakage`` from each chamber to the tank [m^3/(s Pa)]; None: none.
     """
     N = len(cylinders)
     table = np.zeros((N, COLUMNS))

@@ -55,13 +55,9 @@ _MOST_ROUNDS = 60
 def holding_pressures(
     forces: np.ndarray, cylinders: Sequence[Cylinder], oil: OilParameters
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return pressures of head and rod sides (N,) [Pa] that give cylinder forces, without friction.
-
-    Forces (N,) [N], positive pushes the piston out. The rod side has the preload. A pulling
-    cylinder relieves the head side, which then keeps the tank pressure. Where a charge line feeds
-    make-up valves, both sides have at least the pressure to which these fill them.
-    """
+    """Return pressures of head and rod sides (N,) [Pa] that give cylinder forces (N,) [N]."""
+    # Without friction; a positive force pushes the piston out. The rod side has the preload, a
+    # pulling cylinder relieves the head side to the tank; a charge line fills both sides.
     head_areas, rod_areas = np.array([[c.head_area, c.rod_area] for c in cylinders]).T
     valves = [c.make_up for c in cylinders]
     filled = np.array([v.supply - v.cracking if v and v.supply else 0.0 for v in valves])
@@ -87,14 +83,10 @@ def spool_positions(
     head_pressures: np.ndarray,
     rod_pressures: np.ndarray,
 ) -> np.ndarray:
-    """
-    Return the spool positions (N,) that give piston velocities: the valve equation solved for A_v.
-
-    With hoses, counterbalance valves and cushions at the measured pressures, and with the supply
-    pressure, which a pump of limited flow may not hold. Desired velocities [m/s], positions [m]
-    and pressures [Pa] are (N,). 0 for the velocity 0; beyond [-1, 1] where the valve is too small,
-    infinite where the pressures would drive the piston the other way. Henikl 2015, (23), (24).
-    """
+    """Return spool positions (N,) that give piston velocities (N,); Henikl 2015, (23), (24)."""
+    # The valve equation solved for A_v, at the measured pressures and the supply pressure. Beyond
+    # [-1, 1] where the valve is too small, infinite where oil would drive the piston the other
+    # way.
     state = np.concatenate([head_pressures, rod_pressures, np.zeros(len(velocities))])
     spools = np.zeros(len(velocities))
     _fill_spools(np.asarray(velocities, dtype=float), pistons, state, a.table, spools)
@@ -154,11 +146,8 @@ def _velocity(spool, position, y, i, table):  # type: ignore[no-untyped-def]
 
 
 def fastest_pistons(a: Actuators) -> np.ndarray:
-    """
-    Return the largest velocities of pistons inwards (negative) and outwards, (N, 2) [m/s].
-
-    Faster than this, the open valve, or the pump, does not fill a chamber at the vapour pressure.
-    """
+    """Return the largest velocities of pistons inwards (negative) and outwards, (N, 2) [m/s]."""
+    # Faster than this, the open valve, or the pump, does not fill a chamber.
     table, drop = a.table, math.sqrt(a.supply - a.vapour)
     found = []
     for opening, area in (
@@ -210,12 +199,9 @@ def port_rates(a: Actuators) -> np.ndarray:
 
 
 def counterbalance_rates(a: Actuators) -> np.ndarray:
-    """
-    Return the fastest rates (N,) [1/s] at which counterbalance valves change pressures.
-
-    Of the poppet behind the fully open directional valve, without a pilot: the pilot pressure
-    depends on the load pressure through the piston's motion only, part of the oil's stiffness.
-    """
+    """Return the fastest rates (N,) [1/s] at which counterbalance valves change pressures."""
+    # Of the poppet behind the open valve, without a pilot: its pressure depends on the load
+    # pressure through the piston's motion only, part of the oil's stiffness.
     table = a.table
     rates = np.zeros(len(table))
     share = np.linspace(0.0, 1.0, 101)

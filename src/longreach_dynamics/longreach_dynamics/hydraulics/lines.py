@@ -279,11 +279,10 @@ def lines_of(
     stops: StopParameters | None = None,
 ) -> Lines:
     """
-    Return the table of a machine's actuators.
+    Return the table of a machine's actuators; without ``pump`` the supply is constant.
 
     ``viscous``: friction at the joint of each motor [N m s/rad], None for cylinders. Relief and
-    make-up valves need ``oil``; without ``pump`` the supply is constant, without ``stops`` strokes
-    have no ends.
+    make-up valves need ``oil``.
     """
     N = len(actuators)
     table = np.zeros((N, _COLUMNS))
@@ -347,14 +346,10 @@ def relief_and_make_up(p, side, i, table):  # type: ignore[no-untyped-def]
 
 @njit
 def port_step(p, side, i, table, duration, counted=0.0):  # type: ignore[no-untyped-def]
-    """
-    Let oil through relief and make-up valve of a line that is otherwise closed, for a time [s].
-
-    C P' = flow - counted, by the exponential Rosenbrock-Euler method: of order 2, stable for
-    valves of any size; ``counted``: the flow that the rest of a split step has. Takes and returns
-    the state P; also the energy of the oil that comes from tank and charge line, and what the
-    valves lose [J].
-    """
+    """Let oil through relief and make-up valve of a closed line for a time [s]; return P."""
+    # C P' = flow - counted, by the exponential Rosenbrock-Euler method (order 2, stable);
+    # ``counted``: the flow that the rest of a split step has. Returned are also the energy of the
+    # oil from tank and charge line, and what the valves lose [J].
     C = table[i, CAPACITANCE]
     before = chamber_pressure(p, VAPOUR)
     flow = relief_and_make_up(before, side, i, table)
@@ -387,13 +382,10 @@ def rail_of(flow, table):  # type: ignore[no-untyped-def]
 
 @njit
 def rail_step(rail, flows, pressures, resistances, duration, table):  # type: ignore[no-untyped-def]
-    """
-    Return the pressure of the rail over a time [s], from a first guess; NaN: none was found.
-
-    With it the pump gives what the orifices take, a mean of their mean and their final flows: by
-    the weights of exponential fitting, so that the flows follow a pump near its largest flow
-    without overshoot, and the mean counts otherwise (order 2). C_R = 0.0: the valve is closed.
-    """
+    """Return the pressure of the rail over a time [s], from a first guess; NaN: none was found."""
+    # With it the pump gives what the orifices take, a mean of their mean and their final flows
+    # with the weights of exponential fitting, which has no overshoot near the pump's largest flow.
+    # C_R = 0.0: the valve is closed.
     supply, most, band = table[0, SUPPLY], table[0, PUMP_FLOW], table[0, PUMP_BAND]
     response = 0.0
     for i in range(flows.size):

@@ -156,12 +156,9 @@ def port_row(
     least: float,
     names: tuple[str, str, str],
 ) -> tuple[float, ...]:
-    """
-    Return relief and make-up valves as 8 numbers; areas of 0: none.
-
-    Settings of head and rod side, override, area; pressure below which make-up valves open,
-    override, area, pressure of their supply.
-    """
+    """Return relief and make-up valves as 8 numbers; areas of 0: none."""
+    # Settings of head and rod side, override, area; pressure below which make-up valves open,
+    # override, area, pressure of their supply.
     row = [0.0] * 8
     if relief:
         row[:4] = relief.head, relief.rod, relief.override, relief.area
@@ -185,13 +182,10 @@ def port_row(
 
 @dataclasses.dataclass(frozen=True)
 class CounterbalanceParameters(Parameters):
-    """
-    Counterbalance (load-holding) valves at the ports of a cylinder, with vented spring chambers.
+    """Counterbalance (load-holding) valves at a cylinder's ports, with vented spring chambers."""
 
-    Oil enters a chamber freely, through a check valve. It leaves through a poppet that the load
-    pressure and the pressure of the other line open together, by (p_load - p_t) + pilot_ratio
-    (p_pilot - p_t) - setting. A setting is usually about 1.3 times the highest load pressure.
-    """
+    # A poppet opens by (p_load - p_t) + pilot_ratio (p_pilot - p_t) - setting; a check valve lets
+    # oil in. A setting is usually about 1.3 times the highest load pressure.
 
     pilot_ratio: float = quantity(
         'effect of the pilot pressure over that of the load pressure', at_least=0.0, at_most=20.0

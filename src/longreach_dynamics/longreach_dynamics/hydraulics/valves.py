@@ -61,12 +61,9 @@ def pilot_opening(excess, override, area):  # type: ignore[no-untyped-def]
 # Inlined: as a function call it would cost more than its few operations.
 @njit(inline='always')
 def port_flow(p, setting, valves, tank, coefficient, laminar, i, table):  # type: ignore[no-untyped-def]
-    """
-    Return the flow through relief and make-up valve into a chamber.
-
-    Of row i of a table: columns of the relief valve's setting, and of the first of both valves'
-    numbers, as :func:`longreach_dynamics.hydraulics.parameters.port_row` returns them.
-    """
+    """Return the flow through relief and make-up valve into a chamber, of row i of a table."""
+    # ``setting`` and ``valves``: the column of the relief valve's setting, and the first of
+    # port_row.
     flow, area, make_up_area = 0.0, table[i, valves + 3], table[i, valves + 6]
     if area > 0.0 and p > table[i, setting]:
         opening = pilot_opening(p - table[i, setting], table[i, valves + 2], area)
@@ -107,11 +104,8 @@ def spool_step(spool, command, inverse, fastest, duration):  # type: ignore[no-u
 
 @njit
 def valve_flows(spool, p1, p2, supply, tank, opening_1, opening_2, coefficient, smallest):  # type: ignore[no-untyped-def]
-    """
-    Return the flows q1 into the head side and q2 out of the rod side; Henikl 2015, (24).
-
-    For a negative spool position both are negative; the printed equation omits the signs.
-    """
+    """Return flows q1 into the head side and q2 out of the rod side; Henikl 2015, (24)."""
+    # For a negative spool position both are negative; the printed equation omits the signs.
     if opening_1 == 0.0 and opening_2 == 0.0:
         return 0.0, 0.0
     if spool >= 0.0:
@@ -133,11 +127,8 @@ def pressure_rates(position, velocity, q1, q2, area_1, area_2, volume_1, volume_
 
 @njit
 def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
-    """
-    Return V_oil / V of a chamber: 1, or less below the vapour pressure.
-
-    While a chamber cavitates, (23) holds with q / V_oil: pass ``q / oil_share`` to pressure_rates.
-    """
+    """Return V_oil / V of a chamber: 1, or less below the vapour pressure."""
+    # While a chamber cavitates, (23) holds with q / V_oil: pass q / oil_share to pressure_rates.
     if pressure >= vapour:
         return 1.0
     exponent = (pressure - vapour) / bulk_modulus
