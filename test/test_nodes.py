@@ -17,7 +17,7 @@ from longreach_machine.teleoperation import OperatorState, Order
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench, setting
-from longreach_tools.recording import read_run
+from longreach_tools.signals import read_run
 from longreach_tools.testing import write_bag
 
 pytest.importorskip('rosbags.rosbag2')

@@ -415,7 +415,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
 
 def _compare(spec: Spec, arguments: argparse.Namespace) -> int:
     """Run ``compare``."""
-    from longreach_tools.recording import read_run
+    from longreach_tools.signals import read_run
 
     machine, scenario, options = case_of(spec, arguments)
     columns = spec.run_columns(machine, options)

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from longreach_dynamics.errors import InputError
 from longreach_machine.runs import Column, Columns, Derived, Run, Source
 from longreach_tools.comparison import report_comparison, report_run
-from longreach_tools.recording import read_columns
+from longreach_tools.signals import read_columns
 from longreach_tools.testing import write_bag
 
 COLUMNS = Columns((Column('time', 's'), Column('position', 'm'), Column('force', 'N')))

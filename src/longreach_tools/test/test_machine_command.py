@@ -15,7 +15,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_machine import Curve, MachineSpec, Panel
 from longreach_machine.runs import Column, Columns, Run
-from longreach_tools import recording, run_figure
+from longreach_tools import run_figure, signals
 from longreach_tools.cli import _Parser
 from longreach_tools.machine_command import _changed, check_files, configure
 
@@ -177,7 +177,7 @@ def test_a_recording_is_compared_with_the_library(swing, capsys, monkeypatch):
         assert (bag, namespace) == (Path('bag'), 'swing')
         return Run(rope, COLUMNS, np.c_[0.1 * np.arange(3), np.full(3, 3.0)])
 
-    monkeypatch.setattr(recording, 'read_run', read_run)
+    monkeypatch.setattr(signals, 'read_run', read_run)
     assert call(swing, 'compare', 'bag', '--plot', 'a.png') == 0
     assert 'the recording is this run of the library' in capsys.readouterr().out
     assert Path('a.png').stat().st_size > 5_000
