@@ -7,17 +7,8 @@ import pytest
 from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
 
 from longreach_markers.camera.model import Camera
+from longreach_markers.marker import pixel_parameters as at
 from longreach_markers.marker.fit import fit_marker
-from longreach_markers.marker.pixel_parameters import (
-    BAND,
-    BLUR,
-    CENTER,
-    INSIDE,
-    OUTSIDE,
-    PERSPECTIVE,
-    RHO,
-    SHAPE,
-)
 from longreach_markers.marker.symmetric import SECTORS
 
 UNKNOWN = np.zeros(3)
@@ -58,15 +49,17 @@ def test_an_exact_image_gives_its_parameters_back(inner, blur):
     assert found.sectors[:SECTORS].all()
     assert found.residual < 0.5
     # Rounding to whole grey levels is all the noise there is.
-    np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.004)
-    np.testing.assert_allclose(p[SHAPE:BLUR], [17.0, 2.0, 12.0], atol=0.02)
-    np.testing.assert_allclose(p[BLUR:BAND], (blur**2 + 1 / 12) * np.array([1, 0, 1]), atol=0.05)
-    assert p[BAND] == pytest.approx(50.0, abs=0.7)
-    assert p[OUTSIDE] == pytest.approx(200.0, abs=0.7)
+    np.testing.assert_allclose(p[at.CENTER : at.SHAPE], MIDDLE, atol=0.004)
+    np.testing.assert_allclose(p[at.SHAPE : at.BLUR], [17.0, 2.0, 12.0], atol=0.02)
+    np.testing.assert_allclose(
+        p[at.BLUR : at.BAND], (blur**2 + 1 / 12) * np.array([1, 0, 1]), atol=0.05
+    )
+    assert p[at.BAND] == pytest.approx(50.0, abs=0.7)
+    assert p[at.OUTSIDE] == pytest.approx(200.0, abs=0.7)
     if inner > 0.0:
-        assert p[RHO] == pytest.approx(inner, abs=2e-3)
+        assert p[at.RHO] == pytest.approx(inner, abs=2e-3)
         # The bend of a hole of 4 px is not small beside its blur.
-        assert p[INSIDE] == pytest.approx(190.0, abs=1.5)
+        assert p[at.INSIDE] == pytest.approx(190.0, abs=1.5)
 
 
 def test_motion_is_found_as_the_larger_blur():
@@ -74,10 +67,10 @@ def test_motion_is_found_as_the_larger_blur():
     exact = np.mean([draw(center=place) for place in places], axis=0)
     found = fit(taken(exact, 0.0))
     p = found.parameters
-    np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.01)
+    np.testing.assert_allclose(p[at.CENTER : at.SHAPE], MIDDLE, atol=0.01)
     still = 0.85**2 + 1.0 / 12.0
-    assert p[BLUR] - still == pytest.approx(4.0**2 / 12.0, rel=0.15)
-    assert p[BLUR + 2] == pytest.approx(still, rel=0.15)
+    assert p[at.BLUR] - still == pytest.approx(4.0**2 / 12.0, rel=0.15)
+    assert p[at.BLUR + 2] == pytest.approx(still, rel=0.15)
 
 
 def camera_of(h):
@@ -93,8 +86,8 @@ def camera_of(h):
 def test_with_the_normal_the_centre_is_that_of_the_circle(h):
     camera, normal = camera_of(h)
     found = fit(taken(draw(h=h), 0.0), camera=camera, normal=normal)
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
-    np.testing.assert_allclose(found.parameters[PERSPECTIVE:], h, atol=1e-4)
+    np.testing.assert_allclose(found.parameters[at.CENTER : at.SHAPE], MIDDLE, atol=0.004)
+    np.testing.assert_allclose(found.parameters[at.PERSPECTIVE :], h, atol=1e-4)
     # Either sense of the normal.
     other = fit(taken(draw(h=h), 0.0), camera=camera, normal=-normal)
     np.testing.assert_allclose(other.parameters, found.parameters, atol=1e-9)
@@ -103,9 +96,9 @@ def test_with_the_normal_the_centre_is_that_of_the_circle(h):
 def test_without_the_normal_perspective_is_found_from_the_image():
     found = fit(taken(draw(h=(0.01, -0.006)), 0.0))
     # The centre of the outer ellipse is what is known well: c - A h / (1 - h . h).
-    h = found.parameters[PERSPECTIVE:]
+    h = found.parameters[at.PERSPECTIVE :]
     shape = np.array([found.parameters[[6, 7]], found.parameters[[7, 8]]])
-    ellipse = found.parameters[CENTER:SHAPE] - shape @ h / (1.0 - h @ h)
+    ellipse = found.parameters[at.CENTER : at.SHAPE] - shape @ h / (1.0 - h @ h)
     true = np.array([0.01, -0.006])
     np.testing.assert_allclose(ellipse, MIDDLE - A @ true / (1.0 - true @ true), atol=0.02)
 
@@ -125,7 +118,7 @@ def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
                 off=(0.2, 0.1, 0.01), noise=3.0, seen=seen)
             for k in range(20)
         ]  # fmt: skip
-        good = [one.parameters[CENTER:SHAPE] - MIDDLE for one in found if one.converged]
+        good = [one.parameters[at.CENTER : at.SHAPE] - MIDDLE for one in found if one.converged]
         assert len(good) > 15
         errors.append(float(np.sqrt(np.mean(np.square(good)))))
     assert errors[1] < errors[0]
@@ -141,7 +134,7 @@ def test_what_covers_the_rim_is_left_out():
     assert found.converged
     kept = np.mean(found.sectors[:SECTORS])
     assert 0.4 < kept < 0.9
-    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.04)
+    np.testing.assert_allclose(found.parameters[at.CENTER : at.SHAPE], MIDDLE, atol=0.04)
     assert found.residual < 1.2 * clean.residual
     # Less is known then.
     assert np.trace(found.covariance[4:6, 4:6]) > np.trace(clean.covariance[4:6, 4:6])
@@ -159,7 +152,7 @@ def test_glare_is_left_out_and_exposure_is_not_glare():
         exposed = fit(taken(draw(levels=(level, 5.0, level)), 3.0), noise=3.0)
         assert exposed.burnt == 0.0
         assert exposed.sectors[:SECTORS].mean() > 0.9
-        np.testing.assert_allclose(exposed.parameters[CENTER:SHAPE], MIDDLE, atol=0.02)
+        np.testing.assert_allclose(exposed.parameters[at.CENTER : at.SHAPE], MIDDLE, atol=0.02)
 
 
 @pytest.mark.parametrize('known', [False, True])
@@ -175,12 +168,17 @@ def test_covariance_is_that_of_many_images(known, inner):
         )  # fmt: skip
         p = found.parameters
         if known:
-            place, covariance = p[CENTER:SHAPE] - MIDDLE, found.covariance[4:6, 4:6]
+            place, covariance = p[at.CENTER : at.SHAPE] - MIDDLE, found.covariance[4:6, 4:6]
         else:
             shape = np.array([p[[6, 7]], p[[7, 8]]])
             J = np.hstack([np.eye(2), -shape])
             chosen = [4, 5, 18, 19]
-            place = p[CENTER:SHAPE] - shape @ p[PERSPECTIVE:] - MIDDLE + A @ [0.004, -0.003]
+            place = (
+                p[at.CENTER : at.SHAPE]
+                - shape @ p[at.PERSPECTIVE :]
+                - MIDDLE
+                + A @ [0.004, -0.003]
+            )
             covariance = J @ found.covariance[np.ix_(chosen, chosen)] @ J.T
         errors.append(place)
         squares.append(place @ np.linalg.solve(covariance, place) / 2.0)
@@ -199,5 +197,5 @@ def test_nothing_converges_where_nothing_is():
         taken(40.0 + 2.0 * U, 0.0),
     ):
         found = fit(image)
-        contrast = abs(found.parameters[OUTSIDE] - found.parameters[BAND])
+        contrast = abs(found.parameters[at.OUTSIDE] - found.parameters[at.BAND])
         assert not found.converged or contrast < 6.0 * max(found.residual, 0.3)

@@ -9,19 +9,11 @@ from exact_marker import MIDDLE, SIZE, U, V, parameters
 
 from longreach_dynamics.errors import InputError
 from longreach_markers.camera.model import Camera
+from longreach_markers.marker import pixel_parameters as at
 from longreach_markers.marker.limits import LIMITS
 from longreach_markers.marker.measurement import circle_shapes, eigenvalues, measure
 from longreach_markers.marker.observation import Ellipse
 from longreach_markers.marker.pixel_model import fill_slopes
-from longreach_markers.marker.pixel_parameters import (
-    BAND,
-    BLUR,
-    CENTER,
-    OUTSIDE,
-    PARAMETERS,
-    PERSPECTIVE,
-    SHAPE,
-)
 from longreach_markers.marker.pixel_selection import shape_to_pinhole, to_pinhole
 from longreach_markers.marker.residuals import (
     CORRELATIONS,
@@ -220,7 +212,7 @@ def a_fit():
     place = {'center': (470.3, 121.8), 'shape': (31.0, -6.0, 22.0), 'h': (0.03, -0.02)}
     grey = {'band': (50.0, 0.05, -0.02), 'outside': (180.0, 0.4, 0.3)}
     p = parameters(blur=(1.3, 0.2, 0.9), **place, **grey)
-    root = np.random.default_rng(3).normal(size=(PARAMETERS, PARAMETERS)) * 1e-3
+    root = np.random.default_rng(3).normal(size=(at.PARAMETERS, at.PARAMETERS)) * 1e-3
     return p, root @ root.T
 
 
@@ -233,11 +225,15 @@ def matrix(triangle):
 
 
 def center_of(p, known):
-    shift = 0.5 * matrix(p[BLUR:BAND]) @ (p[OUTSIDE + 1 : OUTSIDE + 3] - p[BAND + 1 : BAND + 3])
-    center = p[CENTER:SHAPE] + shift / (p[OUTSIDE] - p[BAND])
+    shift = (
+        0.5
+        * matrix(p[at.BLUR : at.BAND])
+        @ (p[at.OUTSIDE + 1 : at.OUTSIDE + 3] - p[at.BAND + 1 : at.BAND + 3])
+    )
+    center = p[at.CENTER : at.SHAPE] + shift / (p[at.OUTSIDE] - p[at.BAND])
     if not known:
-        h = p[PERSPECTIVE:]
-        center = center - matrix(p[SHAPE:BLUR]) @ h / (1.0 - h @ h)
+        h = p[at.PERSPECTIVE :]
+        center = center - matrix(p[at.SHAPE : at.BLUR]) @ h / (1.0 - h @ h)
     return np.asarray(center)
 
 
@@ -246,16 +242,16 @@ def test_center_and_covariance_of_a_fit(known):
     p, covariance = a_fit()
     if not known:
         # Of the size that its prior allows.
-        p[PERSPECTIVE:] *= 0.1
+        p[at.PERSPECTIVE :] *= 0.1
     measured = measure(p, covariance, *PLAINLY, known=known)
     assert measured.center == pytest.approx(center_of(p, known), abs=1e-12)
-    steps = 1e-5 * np.eye(PARAMETERS)
+    steps = 1e-5 * np.eye(at.PARAMETERS)
     ends = [center_of(p + step, known) - center_of(p - step, known) for step in steps]
     jacobian = np.transpose(ends) / 2e-5
-    half = center_of(p, True) - p[CENTER:SHAPE]
+    half = center_of(p, True) - p[at.CENTER : at.SHAPE]
     # Without the parts of second order: shape, blur and the step of the grey level.
-    first = [CENTER, CENTER + 1, BAND + 1, BAND + 2, OUTSIDE + 1, OUTSIDE + 2]
-    first += [] if known else [PERSPECTIVE, PERSPECTIVE + 1]
+    first = [at.CENTER, at.CENTER + 1, at.BAND + 1, at.BAND + 2, at.OUTSIDE + 1, at.OUTSIDE + 2]
+    first += [] if known else [at.PERSPECTIVE, at.PERSPECTIVE + 1]
     wanted = jacobian[:, first] @ covariance[np.ix_(first, first)] @ jacobian[:, first].T
     # The perspective's second order is left out, too.
     wanted += np.outer(half, half)
@@ -265,11 +261,11 @@ def test_center_and_covariance_of_a_fit(known):
 def test_the_outer_ellipse_passes_through_the_image_of_the_circle():
     p, covariance = a_fit()
     measured = measure(p, covariance, *PLAINLY, known=True)
-    shift = measured.center - p[CENTER:SHAPE]
+    shift = measured.center - p[at.CENTER : at.SHAPE]
     angles = np.linspace(0.0, 2.0 * math.pi, 50)
     e = np.stack([np.cos(angles), np.sin(angles)])
-    points = matrix(p[SHAPE:BLUR]) @ e / (1.0 + p[PERSPECTIVE:] @ e)
-    points += (p[CENTER:SHAPE] + shift)[:, None]
+    points = matrix(p[at.SHAPE : at.BLUR]) @ e / (1.0 + p[at.PERSPECTIVE :] @ e)
+    points += (p[at.CENTER : at.SHAPE] + shift)[:, None]
     back = np.linalg.solve(matrix(measured.outer), points - measured.outer_center[:, None])
     assert np.linalg.norm(back, axis=0) == pytest.approx(1.0, abs=1e-12)
     ellipse = measured.ellipse

@@ -7,26 +7,18 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from longreach_markers.marker import pixel_parameters as at
 from longreach_markers.marker.edges import EdgePoints
 from longreach_markers.marker.ellipses import Hypothesis, outlines_beside
 from longreach_markers.marker.fit import Fit
 from longreach_markers.marker.limits import DetectionLimits
 from longreach_markers.marker.measurement import Measurement, eigenvalues, measure, normal_doubt
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_markers.marker.pixel_parameters import (
-    BAND,
-    BLUR,
-    OUTSIDE,
-    PERSPECTIVE,
-    PERSPECTIVE_PRIOR,
-    RHO,
-    SHAPE,
-)
 from longreach_markers.marker.symmetric import SECTORS
 
 
 def _contrast(fit: Fit) -> float:
-    return abs(float(fit.parameters[OUTSIDE] - fit.parameters[BAND]))
+    return abs(float(fit.parameters[at.OUTSIDE] - fit.parameters[at.BAND]))
 
 
 def explains(fit: Fit, noise: float, limits: DetectionLimits, share: float | None = None) -> bool:
@@ -75,7 +67,7 @@ def assess(
     if (
         status == TRACKED
         and not known
-        and math.hypot(*p[PERSPECTIVE:]) > _most_perspective(p, focal, limits)
+        and math.hypot(*p[at.PERSPECTIVE :]) > _most_perspective(p, focal, limits)
     ):
         status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
     return Observation(
@@ -84,8 +76,8 @@ def assess(
         center=measured.center,
         covariance=measured.covariance,
         ellipse=measured.ellipse,
-        inner=0.0 if disc else float(p[RHO]),
-        bright=bool(p[BAND] > p[OUTSIDE]),
+        inner=0.0 if disc else float(p[at.RHO]),
+        bright=bool(p[at.BAND] > p[at.OUTSIDE]),
         rim_support=support,
         residual=fit.residual,
         shape=outer,
@@ -94,9 +86,9 @@ def assess(
 
 def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:
     """Return the largest perspective, abs(h), of a circle in a plane."""
-    minor, major = eigenvalues(*p[SHAPE:BLUR].tolist())
+    minor, major = eigenvalues(*p[at.SHAPE : at.BLUR].tolist())
     tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
-    return limits.perspective * major / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
+    return limits.perspective * major / focal * (tilt + 0.2) + 3.0 * at.PERSPECTIVE_PRIOR
 
 
 def _status(
@@ -115,7 +107,7 @@ def _status(
     given, noise = noise, max(noise, fit.noise)
     if contrast < limits.least_contrast * max(fit.residual, 0.3):
         return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
-    if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
+    if (p[at.BAND] > p[at.OUTSIDE]) != (hypothesis.polarity < 0.0):
         return LOST, 'grey levels and edges contradict each other'
     if support < limits.least_rim:
         return LOST, f'{100 * support:.0f} % of the rim fits'
@@ -123,7 +115,7 @@ def _status(
         return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
     if beside > limits.beside:
         return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
-    if max(p[BAND], p[OUTSIDE]) > limits.brightest:
+    if max(p[at.BAND], p[at.OUTSIDE]) > limits.brightest:
         return UNCERTAIN, 'brighter than a sensor shows: glare'
     blur = [math.sqrt(max(one, 0.0)) for one in eigenvalues(*measured.spread.tolist())]
     if blur[0] > limits.softest or blur[1] > limits.fastest:
@@ -140,7 +132,7 @@ def _status(
     ):
         return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
     if outline.any():
-        own = p[SHAPE:BLUR]
+        own = p[at.SHAPE : at.BLUR]
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
         if astray > limits.astray * float(np.linalg.norm(own)):
             return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'

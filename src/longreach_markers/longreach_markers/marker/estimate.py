@@ -13,15 +13,9 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.linear_algebra import assign, cholesky, cholesky_solve
+from longreach_markers.marker import pixel_parameters as at
 from longreach_markers.marker.pixel_model import fill_normal_equations
 from longreach_markers.marker.pixel_parameters import (
-    BEND,
-    BEND_SIZE,
-    CENTER,
-    PARAMETERS,
-    PERSPECTIVE,
-    SHADOW,
-    SHADOW_SIZE,
     limit_parameters,
     limit_shadow,
     set_perspective,
@@ -41,21 +35,21 @@ def estimate_parameters(  # type: ignore[no-untyped-def]
     noise, local,
 ):  # fmt: skip
     """Estimate all parameters from the active sectors; return whether converged, and the RMS."""
-    first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
+    first, last = at.CENTER if disc else 0, at.PERSPECTIVE if known else at.PARAMETERS
     own = last - first
     # The last parameter of a shadow is the light inside the inner edge.
     more = 0
-    if extension.size == SHADOW_SIZE:
-        more = SHADOW - 1 if disc else SHADOW
-    elif extension.size == BEND_SIZE:
-        more = BEND
+    if extension.size == at.SHADOW_SIZE:
+        more = at.SHADOW - 1 if disc else at.SHADOW
+    elif extension.size == at.BEND_SIZE:
+        more = at.BEND
     count = own + more
-    normal = np.zeros((PARAMETERS + 1, PARAMETERS))
-    tried = np.zeros((PARAMETERS + 1, PARAMETERS))
+    normal = np.zeros((at.PARAMETERS + 1, at.PARAMETERS))
+    tried = np.zeros((at.PARAMETERS + 1, at.PARAMETERS))
     factor = np.empty((count, count))
     step = np.empty(count)
-    joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
-    tried_joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
+    joint = np.zeros((at.SHADOW, at.PARAMETERS + 1 + at.SHADOW))
+    tried_joint = np.zeros((at.SHADOW, at.PARAMETERS + 1 + at.SHADOW))
     trial, trial_extension = p.copy(), extension.copy()
     # Pixels of other sectors are not needed until the end.
     whole, all_sectors, all_residuals = samples, sector, residuals
@@ -70,7 +64,7 @@ def estimate_parameters(  # type: ignore[no-untyped-def]
     if used < 2 * count:
         return False, 0.0
     damping, least = 1e-5, 1e-7
-    if extension.size == BEND_SIZE:
+    if extension.size == at.BEND_SIZE:
         # Of a disc, only the prior determines the constant part.
         damping, least = 1e-9, 1e-10
     converged = False
@@ -105,7 +99,9 @@ def estimate_parameters(  # type: ignore[no-untyped-def]
             # No step decreases the cost: converged to rounding.
             converged = True
             break
-        shift = math.hypot(trial[CENTER] - p[CENTER], trial[CENTER + 1] - p[CENTER + 1])
+        shift = math.hypot(
+            trial[at.CENTER] - p[at.CENTER], trial[at.CENTER + 1] - p[at.CENTER + 1]
+        )
         gained = cost - better
         assign(p, trial)
         cost = better
@@ -146,9 +142,9 @@ def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-u
     own = last - first
     for k in range(own):
         assign(factor[k], normal[first + k, first:last])
-    assign(right, normal[PARAMETERS, first:last])
+    assign(right, normal[at.PARAMETERS, first:last])
     for k in range(more):
         assign(factor[own + k], joint[k, first:last])
-        right[own + k] = joint[k, PARAMETERS]
+        right[own + k] = joint[k, at.PARAMETERS]
         for other in range(more):
-            factor[own + k, own + other] = joint[k, PARAMETERS + 1 + other]
+            factor[own + k, own + other] = joint[k, at.PARAMETERS + 1 + other]

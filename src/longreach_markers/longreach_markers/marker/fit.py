@@ -17,22 +17,10 @@ from numpy.typing import NDArray
 
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import assign
+from longreach_markers.marker import pixel_parameters as at
 from longreach_markers.marker.estimate import estimate_parameters
 from longreach_markers.marker.pixel_model import fill_slopes
-from longreach_markers.marker.pixel_parameters import (
-    BAND,
-    BEND_SIZE,
-    BLUR,
-    CENTER,
-    LEAST_NOISE,
-    OUTSIDE,
-    PARAMETERS,
-    PERSPECTIVE,
-    RHO,
-    SHAPE,
-    set_perspective,
-    start_levels,
-)
+from longreach_markers.marker.pixel_parameters import set_perspective, start_levels
 from longreach_markers.marker.pixel_selection import (
     LIGHT_TERMS,
     add_light,
@@ -151,7 +139,7 @@ def _correlated_noise(  # type: ignore[no-untyped-def]
     _judge_sectors(residuals, sector, burnt, noise, trusted)
     places = index_pixels(samples, window)
     measured = measure_noise(places, slopes, sector, trusted, residuals, correlation)
-    if not 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND]):
+    if not 0.0 < measured < _NOISIEST * abs(p[at.OUTSIDE] - p[at.BAND]):
         return False, noise
     return True, max(noise, min(measured, rms))
 
@@ -165,13 +153,13 @@ def _fit(image, packed, normal, outline, start, seen, blur, noise, kind):  # typ
     disc = start[5] <= 0.0
     known = normal[0] != 0.0 or normal[1] != 0.0 or normal[2] != 0.0
     cu, cv = to_pinhole(packed, start[0], start[1])
-    p, line = np.zeros(PARAMETERS), np.zeros(3)
+    p, line = np.zeros(at.PARAMETERS), np.zeros(3)
     _start(packed, normal, known, start, cu, cv, blur, p, line)
-    longest = largest(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
-    shortest = p[SHAPE] + p[SHAPE + 2] - longest
+    longest = largest(p[at.SHAPE], p[at.SHAPE + 1], p[at.SHAPE + 2])
+    shortest = p[at.SHAPE] + p[at.SHAPE + 2] - longest
     window, frame = _window(image, start, shortest), (cu, cv, longest)
     samples, sector, residuals = np.empty((5, 0))[:, :0], np.empty(0, np.int64), np.empty(0)
-    covariance = np.zeros((PARAMETERS, PARAMETERS))
+    covariance = np.zeros((at.PARAMETERS, at.PARAMETERS))
     active = seen.copy()
     burnt = np.zeros(2 * SECTORS, np.bool_)
     light = np.zeros(LIGHT_TERMS)
@@ -188,7 +176,7 @@ def _fit(image, packed, normal, outline, start, seen, blur, noise, kind):  # typ
     is_tested = False
     slopes = np.empty((9, 0))
     if bent:
-        extension = np.zeros(BEND_SIZE)
+        extension = np.zeros(at.BEND_SIZE)
         extension[5] = _BOW * longest
     attempt = changed = 0
     for attempt in range(_ATTEMPTS):
@@ -244,7 +232,7 @@ def _fit(image, packed, normal, outline, start, seen, blur, noise, kind):  # typ
                     p, extension, line, known, outline, disc, samples, sector, active, residuals,
                     covariance, noise, local,
                 )  # fmt: skip
-        contrast = abs(p[OUTSIDE] - p[BAND])
+        contrast = abs(p[at.OUTSIDE] - p[at.BAND])
         if not converged or not rms < _HOPELESS * contrast:
             converged = False
             break
@@ -286,7 +274,7 @@ def _fit(image, packed, normal, outline, start, seen, blur, noise, kind):  # typ
                 # Sectors with a light of their own would have other residuals.
                 doubt[:] = 0.0
     covariance *= factor
-    covariance[CENTER:SHAPE, CENTER:SHAPE] += (0.0 if local else 1.0) * doubt
+    covariance[at.CENTER : at.SHAPE, at.CENTER : at.SHAPE] += (0.0 if local else 1.0) * doubt
     bend = math.hypot(extension[1], extension[2]) if bent else 0.0
     return (
         p, covariance, rms, active, np.mean(burnt[:SECTORS]), converged, shaded, bend, noise,
@@ -299,8 +287,8 @@ def _tilt(packed, normal, known, p):  # type: ignore[no-untyped-def]
     """Return the unit vector (u, v) along which heights over the plane move a point's image."""
     if not known:
         return shorter_axis(p)
-    tilt_u = packed[0] * normal[0] - (p[CENTER] - packed[2]) * normal[2]
-    tilt_v = packed[1] * normal[1] - (p[CENTER + 1] - packed[3]) * normal[2]
+    tilt_u = packed[0] * normal[0] - (p[at.CENTER] - packed[2]) * normal[2]
+    tilt_v = packed[1] * normal[1] - (p[at.CENTER + 1] - packed[3]) * normal[2]
     size = max(math.hypot(tilt_u, tilt_v), 1e-9)
     return tilt_u / size, tilt_v / size
 
@@ -333,22 +321,22 @@ def _lighten(p, samples, sector, disc, shadow):  # type: ignore[no-untyped-def]
 @njit
 def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore[no-untyped-def]
     """Set initial parameters except grey levels, and the vanishing line of the plane."""
-    p[CENTER], p[CENTER + 1] = cu, cv
-    p[SHAPE], p[SHAPE + 1], p[SHAPE + 2] = shape_to_pinhole(
+    p[at.CENTER], p[at.CENTER + 1] = cu, cv
+    p[at.SHAPE], p[at.SHAPE + 1], p[at.SHAPE + 2] = shape_to_pinhole(
         packed, start[0], start[1], start[2], start[3], start[4]
     )
-    p[RHO] = start[5]
-    p[BLUR], p[BLUR + 2] = blur * blur, blur * blur
+    p[at.RHO] = start[5]
+    p[at.BLUR], p[at.BLUR + 2] = blur * blur, blur * blur
     if known:
         line[0], line[1] = normal[0] / packed[0], normal[1] / packed[1]
         line[2] = normal[2] - line[0] * packed[2] - line[1] * packed[3]
         # From the centre of the ellipse to that of the circle.
         for _ in range(3):
             set_perspective(p, line, known)
-            h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
+            h1, h2 = p[at.PERSPECTIVE], p[at.PERSPECTIVE + 1]
             flat = 1.0 / (1.0 - min(h1 * h1 + h2 * h2, 0.5))
-            p[CENTER] = cu + flat * (p[SHAPE] * h1 + p[SHAPE + 1] * h2)
-            p[CENTER + 1] = cv + flat * (p[SHAPE + 1] * h1 + p[SHAPE + 2] * h2)
+            p[at.CENTER] = cu + flat * (p[at.SHAPE] * h1 + p[at.SHAPE + 1] * h2)
+            p[at.CENTER + 1] = cv + flat * (p[at.SHAPE + 1] * h1 + p[at.SHAPE + 2] * h2)
 
 
 @njit
@@ -378,7 +366,7 @@ def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-
             # A small inner edge has fewer pixels than sectors.
             quality[index] = 0.0
     trusted = np.sort(quality[active & (counts > 0)])
-    usual = max(trusted[trusted.size // 2], noise, LEAST_NOISE) if trusted.size > 0 else 1.0
+    usual = max(trusted[trusted.size // 2], noise, at.LEAST_NOISE) if trusted.size > 0 else 1.0
     good = np.zeros(2 * SECTORS, np.bool_)
     for index in range(2 * SECTORS):
         # Random scatter, for the number of pixels of the sector.

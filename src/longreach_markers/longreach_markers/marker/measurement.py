@@ -26,17 +26,9 @@ from numpy.typing import NDArray
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_markers.camera.model import distort_point, projection_jacobian
+from longreach_markers.marker import pixel_parameters as at
 from longreach_markers.marker.limits import DetectionLimits
 from longreach_markers.marker.observation import Ellipse
-from longreach_markers.marker.pixel_parameters import (
-    BAND,
-    BLUR,
-    CENTER,
-    OUTSIDE,
-    PARAMETERS,
-    PERSPECTIVE,
-    SHAPE,
-)
 from longreach_markers.marker.symmetric import largest, root_of_square
 
 _SIZE = 13
@@ -108,7 +100,7 @@ def normal_doubt(
         return np.zeros((2, 2))
     astray *= math.sqrt(1.0 - 2.0 / chi_square)
     odds = _ODDS * 2.0 / chi_square * math.exp(min(0.5 * chi_square - 1.0, 100.0))
-    ray = np.append((p[CENTER:SHAPE] - packed[2:4]) / packed[:2], 1.0)
+    ray = np.append((p[at.CENTER : at.SHAPE] - packed[2:4]) / packed[:2], 1.0)
     facing = float(normal @ ray)
     square = facing * facing / float(ray @ ray)
     # A turn by a small angle t, from an angle s to the line of sight, changes the ratio of the
@@ -117,7 +109,7 @@ def normal_doubt(
     slope = 0.7 * math.sqrt(max(1.0 - square, 0.0))
     turn = math.sqrt(slope * slope + 2.0 * (1.0 + square) * astray) - slope
     # The centre of the circle is off by A h from that of the ellipse.
-    A = p[[SHAPE, SHAPE + 1, SHAPE + 1, SHAPE + 2]].reshape(2, 2)
+    A = p[[at.SHAPE, at.SHAPE + 1, at.SHAPE + 1, at.SHAPE + 2]].reshape(2, 2)
     by_turn = A @ A / packed[:2] @ (np.eye(2, 3) - np.outer(normal[:2], ray) / facing)
     by_turn *= min(turn / math.sqrt(2.0), most) / facing
     return np.asarray(odds / (1.0 + odds) * by_turn @ by_turn.T)
@@ -141,8 +133,8 @@ def eigenvalues(a11: float, a12: float, a22: float) -> tuple[float, float]:
 @kernel
 def _measure(p, covariance, known, measured):  # type: ignore[no-untyped-def]
     """Fill a measurement in pinhole pixels; kernel of :func:`measure`."""
-    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
-    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    h1, h2 = p[at.PERSPECTIVE], p[at.PERSPECTIVE + 1]
+    a11, a12, a22 = p[at.SHAPE], p[at.SHAPE + 1], p[at.SHAPE + 2]
     # The ellipse of the outer edge: x = c + A e / (1 + h . e).
     size = h1 * h1 + h2 * h2
     flat = 1.0 / (1.0 - size)
@@ -153,26 +145,26 @@ def _measure(p, covariance, known, measured):  # type: ignore[no-untyped-def]
     outer = root_of_square(
         a11 * b11 + a12 * b12, a11 * b12 + a12 * b22, a12 * b11 + a22 * b12, a12 * b12 + a22 * b22
     )
-    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
-    step = p[OUTSIDE] - p[BAND]
-    slope_u, slope_v = p[OUTSIDE + 1] - p[BAND + 1], p[OUTSIDE + 2] - p[BAND + 2]
+    s11, s12, s22 = p[at.BLUR], p[at.BLUR + 1], p[at.BLUR + 2]
+    step = p[at.OUTSIDE] - p[at.BAND]
+    slope_u, slope_v = p[at.OUTSIDE + 1] - p[at.BAND + 1], p[at.OUTSIDE + 2] - p[at.BAND + 2]
     half_u = 0.5 * (s11 * slope_u + s12 * slope_v) / step
     half_v = 0.5 * (s12 * slope_u + s22 * slope_v) / step
-    jacobian = np.zeros((2, PARAMETERS))
-    jacobian[0, CENTER] = jacobian[1, CENTER + 1] = 1.0
-    for sign, level in ((0.5, OUTSIDE + 1), (-0.5, BAND + 1)):
+    jacobian = np.zeros((2, at.PARAMETERS))
+    jacobian[0, at.CENTER] = jacobian[1, at.CENTER + 1] = 1.0
+    for sign, level in ((0.5, at.OUTSIDE + 1), (-0.5, at.BAND + 1)):
         jacobian[0, level], jacobian[0, level + 1] = sign * s11 / step, sign * s12 / step
         jacobian[1, level], jacobian[1, level + 1] = sign * s12 / step, sign * s22 / step
-    center_u, center_v = p[CENTER] + half_u, p[CENTER + 1] + half_v
+    center_u, center_v = p[at.CENTER] + half_u, p[at.CENTER + 1] + half_v
     outer_u, outer_v = center_u + shift_u, center_v + shift_v
     if not known:
         center_u, center_v = outer_u, outer_v
-        jacobian[0, PERSPECTIVE], jacobian[0, PERSPECTIVE + 1] = -flat * a11, -flat * a12
-        jacobian[1, PERSPECTIVE], jacobian[1, PERSPECTIVE + 1] = -flat * a12, -flat * a22
+        jacobian[0, at.PERSPECTIVE], jacobian[0, at.PERSPECTIVE + 1] = -flat * a11, -flat * a12
+        jacobian[1, at.PERSPECTIVE], jacobian[1, at.PERSPECTIVE + 1] = -flat * a12, -flat * a22
     c11, c12, c22 = half_u * half_u, half_u * half_v, half_v * half_v
-    for i in range(PARAMETERS):
+    for i in range(at.PARAMETERS):
         by_u, by_v = 0.0, 0.0
-        for j in range(PARAMETERS):
+        for j in range(at.PARAMETERS):
             by_u += covariance[i, j] * jacobian[0, j]
             by_v += covariance[i, j] * jacobian[1, j]
         c11 += jacobian[0, i] * by_u
@@ -188,7 +180,7 @@ def _measure(p, covariance, known, measured):  # type: ignore[no-untyped-def]
 @kernel
 def _astray(p, covariance, outline, shear):  # type: ignore[no-untyped-def]
     """Return the relative difference of a shape from a circle's, and its chi-square."""
-    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    a11, a12, a22 = p[at.SHAPE], p[at.SHAPE + 1], p[at.SHAPE + 2]
     seen, spread = np.empty(3), np.empty((3, 3))
     # Without motion: (1 - shear e_v^T) A.
     seen[0], seen[1], seen[2] = root_of_square(
@@ -204,7 +196,7 @@ def _astray(p, covariance, outline, shear):  # type: ignore[no-untyped-def]
     excess = (seen - outline * (along / length)) / math.sqrt(square)
     for i in range(3):
         for j in range(3):
-            spread[i, j] = covariance[SHAPE + i, SHAPE + j] / square
+            spread[i, j] = covariance[at.SHAPE + i, at.SHAPE + j] / square
         spread[i, i] += _SHAPE_FLOOR**2 + shear[2] ** 2
     right = excess.copy()
     if not cholesky(spread):
