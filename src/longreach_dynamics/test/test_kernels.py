@@ -47,7 +47,31 @@ for line in sys.stdin:
 # Value, cache hits, cache misses and number of signatures of one fresh process.
 Outcome = tuple[float, int, int, int]
 MODULES = {
-    '__init__': '',
+    '__init__': 'from machine import deep\n',
+    'deep': 'SIZE = 0.0\n',
+    'defaults': 'FACTOR = 0.0\nADDED = 0.0\n',
+    **{
+        name: f'from numba import {how}\n\n@{how}\ndef {name}(x):\n    return 0.0 * x\n'
+        for name, how in (
+            ('aside', 'njit'),
+            ('first', 'njit'),
+            ('last', 'njit'),
+            ('wide', 'vectorize'),
+        )
+    },
+    'calls': """
+from numba import njit
+from machine.defaults import ADDED, FACTOR
+from machine.first import first
+from machine.last import last
+from machine.wide import wide
+
+BOTH = (first, (last,))
+
+@njit
+def calls(x, factor=FACTOR, added=ADDED):
+    return factor * x + added + BOTH[0](x) + BOTH[1][0](x) + wide(x)
+""",
     'inner': """
 from numba import njit
 
@@ -56,13 +80,6 @@ def inner(x, p):
     return p.factor * x + 1.0
 """,
     'constants': 'OFFSET = 0.0\n',
-    'aside': """
-from numba import njit
-
-@njit
-def aside(x):
-    return 0.0 * x
-""",
     'plain': """
 from numba.extending import overload
 
@@ -85,8 +102,10 @@ def make(function):
     'outer': """
 from typing import NamedTuple
 
+import machine
 from longreach_dynamics.kernels import kernel
 from machine import aside
+from machine.calls import calls
 from machine.constants import OFFSET
 from machine.inner import inner
 from machine.maker import make
@@ -100,7 +119,8 @@ made = make(inner)
 
 @kernel
 def compute(x, p):
-    return made(x, p) + OFFSET + aside.aside(x) + plain(x)
+    own = made(x, p) + OFFSET + machine.deep.SIZE
+    return own + aside.aside(x) + plain(x) + calls(x)
 """,
     'other': '',
 }
@@ -108,7 +128,7 @@ def compute(x, p):
 
 @pytest.fixture
 def package(tmp_path):
-    """A package whose kernel reaches one module by name and one through a closure."""
+    """A package whose kernel reaches modules in all ways."""
     directory = tmp_path / 'machine'
     directory.mkdir()
     for name, text in MODULES.items():
@@ -157,13 +177,6 @@ def run():
         requests.close()
 
 
-def assert_noticed(edits, directory, run):
-    """Edit modules (name, old, new) one after the other; each gives another value, compiled."""
-    for name, old, new, value in edits:
-        edit(directory / f'{name}.py', old, new)
-        assert run() == (value, 0, 1, 1)
-
-
 def test_cache_is_used_until_a_called_module_changes(package, run):
     # Value, hits, misses, and one signature for two values of the parameter.
     assert run(package) == (7.0, 0, 1, 1)
@@ -175,13 +188,22 @@ def test_cache_is_used_until_a_called_module_changes(package, run):
         ('constants', '0.0', '1.0', 9.5),
         ('aside', '0.0 * x', '1.0 * x', 11.5),
         ('plain', '0.0 * x', '2.0 * x', 15.5),
+        # A module within a module, functions in tuples, defaults.
+        ('deep', '0.0', '1.0', 16.5),
+        ('first', '0.0 * x', '1.0 * x', 18.5),
+        ('last', '0.0 * x', '1.0 * x', 20.5),
+        ('wide', '0.0 * x', '1.0 * x', 22.5),
+        ('defaults', 'FACTOR = 0.0', 'FACTOR = 1.0', 24.5),
+        ('defaults', 'ADDED = 0.0', 'ADDED = 1.0', 25.5),
+        # What it was compiled for has another name now.
+        ('outer', 'Given', 'Other', 25.5),
     ]
-    assert_noticed(edits, package, lambda: run(package))
+    for name, old, new, value in edits:
+        edit(package / f'{name}.py', old, new)
+        assert run(package) == (value, 0, 1, 1)
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
-    assert run(package) == (15.5, 1, 0, 1)
-    # What it was compiled for has another name now.
-    assert_noticed([('outer', 'Given', 'Other', 15.5)], package, lambda: run(package))
+    assert run(package) == (25.5, 1, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -271,52 +293,6 @@ def test_who_may_write_a_cache(monkeypatch, owner, group, mode, private):
     else:
         with pytest.warns(UserWarning, match=r'cache \(owner \d+, mode 6.*chmod go-w cache'):
             assert not kernels._is_private('cache', 'source')
-
-
-@pytest.fixture
-def nested(package):
-    """A module within a module, a default, and functions in tuples, that the kernel takes."""
-    directory = package.parent / 'nested'
-    directory.mkdir()
-    (directory / '__init__.py').write_text('from nested import deep\n')
-    (directory / 'deep.py').write_text('SIZE = 2.0\n')
-    (directory / 'defaults.py').write_text('FACTOR = 1.0\nADDED = 1.0\n')
-    for name in ('first', 'second', 'wide'):
-        decorator = 'vectorize' if name == 'wide' else 'njit'
-        (directory / f'{name}.py').write_text(
-            f'from numba import {decorator}\n\n@{decorator}\ndef {name}(x):\n    return 0.0 * x\n'
-        )
-    (directory / 'calls.py').write_text(
-        'from numba import njit\n'
-        'from nested.defaults import ADDED, FACTOR\n'
-        'from nested.first import first\n'
-        'from nested.second import second\n'
-        'from nested.wide import wide\n'
-        'BOTH = (first, (second,))\n\n'
-        '@njit\ndef calls(x, factor=FACTOR, added=ADDED):\n'
-        '    return factor * x + added + BOTH[0](x) + BOTH[1][0](x) + wide(x)\n'
-    )
-    outer = package / 'outer.py'
-    text = outer.read_text().replace(
-        'from machine import aside',
-        'import nested\nfrom nested.calls import calls\nfrom machine import aside',
-    )
-    outer.write_text(text.replace('made(x, p)', 'nested.deep.SIZE + calls(x)'))
-    return directory
-
-
-def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(package, nested, run):
-    assert run(package) == (5.0, 0, 1, 1)
-    assert run(package) == (5.0, 1, 0, 1)
-    edits = [
-        ('deep', '2.0', '3.0', 6.0),
-        ('first', '0.0 * x', '1.0 * x', 8.0),
-        ('second', '0.0 * x', '1.0 * x', 10.0),
-        ('wide', '0.0 * x', '1.0 * x', 12.0),
-        ('defaults', 'FACTOR = 1.0', 'FACTOR = 2.0', 14.0),
-        ('defaults', 'ADDED = 1.0', 'ADDED = 2.0', 15.0),
-    ]
-    assert_noticed(edits, nested, lambda: run(package))
 
 
 @jitclass([('factor', float64)])
