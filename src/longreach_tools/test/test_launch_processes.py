@@ -102,6 +102,11 @@ def is_ready(run, count=1):
         # What a process leaves behind is ended, but for daemons with a session of their own.
         (shell('sleep 60 &amp; echo left'), 0, [r'\[sh-1\] left']),
         (shell('setsid sleep 2 &amp; sleep 0.2'), 0, []),
+        (
+            program('other') + '<executable cmd="sleep 1.5" on_exit="shutdown"/>',
+            0,
+            [r'\[INFO\] \[launch\]: shutting down: sleep-2 ended'],
+        ),
         # A carriage return and an unfinished line.
         (
             shell('printf &quot;a&#13;&#10;&#10;rest&quot;'),
@@ -159,12 +164,6 @@ def test_stubborn_process_is_killed_and_that_is_a_failure(launch):
     run.process.send_signal(signal.SIGTERM)
     assert run.wait() == 128 + 9
     assert "'0.2' seconds after receiving 'SIGTERM', escalating to 'SIGKILL'" in run.text()
-
-
-def test_on_exit_shutdown_ends_the_others(launch):
-    run = launch(program('other') + '<executable cmd="sleep 1.5" on_exit="shutdown"/>')
-    assert run.wait() == 0
-    assert '[INFO] [launch]: shutting down: sleep-2 ended' in run.text()
 
 
 def test_shutdown_while_a_respawn_is_due(launch):
