@@ -9,16 +9,13 @@ model (see bench_boom_exudyn.py), so its rows have no error, and no stick and sl
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import bench_boom_exudyn
 import numpy as np
 from bench_ros import BenchmarkError
-from bench_table import Row, Section, measure
+from bench_table import Row, Section, measure, of_tests
 from scipy.integrate import solve_ivp
 
 from longreach_boom.kinematics import point_motion
@@ -29,7 +26,6 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
 
-_TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_boom/test'
 # Relative tolerances at which the errors are below 1 mm.
 METHODS = (('LSODA', 1e-5), ('Radau', 1e-4))
 # Elements for each beam: f1 within 0.3 %, and converged to a millimetre.
@@ -59,9 +55,8 @@ def without_friction(quick: bool) -> list[Row]:
     scenario = release(duration, friction=False)
     boom = Boom(parameters, scenario)
     times = np.linspace(0.0, duration, 201)
-    sys.path.insert(0, str(_TESTS))
-    solver = importlib.import_module('boom_reference')
-    exact = tips(parameters, solver.reference_run(boom, times, relative=1e-10)[0])
+    reference_run = of_tests('boom', 'boom_reference').reference_run
+    exact = tips(parameters, reference_run(boom, times, relative=1e-10)[0])
 
     def error(states: np.ndarray) -> float:
         return float(np.linalg.norm(tips(parameters, states) - exact, axis=1).max())

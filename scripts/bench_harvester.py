@@ -11,14 +11,12 @@ the tests' second derivation, with exact Jacobians.
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_table import Row, Section, measure
+from bench_table import Row, Section, measure, of_tests
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.hydraulics.lines import DEAD_BAND, SUPPLY
@@ -33,8 +31,6 @@ from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import simulate
 
-# The second derivation.
-sys.path.insert(0, str(Path(__file__).parent.parent / 'src/longreach_harvester/test'))
 _SCENARIO = Path(__file__).parent.parent / 'config/scenarios/harvester_sine.yaml'
 # Of the paper: 28 min, and 47 s with the reduced, compiled model, for 40 s.
 _PAPER = (('the paper, full', 28.0 * 60.0), ('the paper, reduced and compiled', 47.0))
@@ -140,8 +136,7 @@ def _cvodes(tolerance: float) -> Any:
     """Return CVODES over a cycle of the controller."""
     import casadi as ca
 
-    reference = importlib.import_module('harvester_reference')
-    f, _ = reference.right_hand_side(load_harvester())
+    f, _ = of_tests('harvester', 'harvester_reference').right_hand_side(load_harvester())
     y, inputs = ca.SX.sym('y', SIZE), ca.SX.sym('inputs', 6)
     ode = f(y * _SCALES, inputs[:3], inputs[3:]) / _SCALES
     options = {'reltol': tolerance, 'abstol': 0.1 * tolerance, 'max_num_steps': 100_000}

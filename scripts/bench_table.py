@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Result = TypeVar('Result')
 
@@ -48,6 +50,12 @@ def measure(
         result = action()
         times.append(time.perf_counter() - started)
     return tuple(times), result
+
+
+def of_tests(package: str, module: str) -> Any:
+    """Return a module of a package's tests."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / f'src/longreach_{package}/test'))
+    return importlib.import_module(module)
 
 
 def format_rows(rows: Sequence[Row], part: str = '') -> str:

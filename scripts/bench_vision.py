@@ -11,20 +11,17 @@ without a marker. For a program that is not installed, the table has a row with 
 
 from __future__ import annotations
 
-import importlib
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from bench_chain import module
 from bench_ros import BenchmarkError
-from bench_table import Row, Section
+from bench_table import Row, Section, of_tests
 
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
@@ -35,7 +32,6 @@ from longreach_markers.tracking.camera_tracker import CameraTracker
 from longreach_vision.simulator.camera_simulator import CameraSimulator
 from longreach_vision.simulator.scene import CameraLook, Scene
 
-TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_markers/test'
 NAN = float('nan')
 # An ellipse counts as the marker within these limits: distance [px], relative deviations of radius
 # and area.
@@ -214,7 +210,7 @@ def windows(evaluation: Any, kind: str, count: int, tag: bool) -> list[Window]:
 def centres(quick: bool) -> list[Row]:
     """Time one marker; the notes have error, share found, false accepts and wrong centres."""
     count, without, bounds, rounds = (20, 10, 5, 3) if quick else (300, 150, 100, 7)
-    evaluation = load_evaluation()
+    evaluation = of_tests('markers', 'evaluation')
     seen = {tag: windows(evaluation, 'base', count, tag) for tag in (False, True)}
     empty = windows(evaluation, 'empty', without, False)
     calls: dict[str, list[Call]] = {}
@@ -251,7 +247,7 @@ def centres(quick: bool) -> list[Row]:
 def disturbances(quick: bool) -> list[Row]:
     """Time the library's detector under each disturbance; the notes have the results."""
     count = 40 if quick else 60
-    evaluation = load_evaluation()
+    evaluation = of_tests('markers', 'evaluation')
     prepare = longreach()
     rows = []
     for kind in evaluation.KINDS:
@@ -366,13 +362,6 @@ def track_markers(
             if one.status == TRACKED
         ]
     return tuple(times), errors
-
-
-def load_evaluation() -> Any:
-    """Return the tests' module of scenes, renderer and bound."""
-    if str(TESTS) not in sys.path:
-        sys.path.insert(0, str(TESTS))
-    return importlib.import_module('evaluation')
 
 
 def median_time(calls: list[Call]) -> float:
