@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.model import Camera
-from longreach_markers.setup.localisation import Reference, localise
+from longreach_markers.setup.localisation import localise, reference_file
 
 LENS = Camera(
     'lens', 2452, 2054, 2200.0, 2201.0, 1230.0, 1020.0, 'plumb_bob', (-0.1, 0.08, 2e-4, -1e-4, 0.0)
@@ -65,7 +65,7 @@ def mapping(
 
 
 def solved(values, cameras=CAMERAS):
-    return localise(from_mapping(Reference, values), cameras)
+    return localise(from_mapping(reference_file(values['cameras']), values), cameras)
 
 
 def change(**changes):

@@ -28,7 +28,7 @@ from longreach_markers.camera.geometry import Pose
 from longreach_markers.camera.triangulation import locate_in_plane, triangulate
 from longreach_markers.setup import bundle_adjustment
 from longreach_markers.setup.bundle_adjustment import State, projected
-from longreach_markers.setup.localisation import Reference, load_reference, read_cameras
+from longreach_markers.setup.localisation import load_reference, read_cameras, reference_file
 
 # --- the estimate ---------------------------------------------------------------------------
 
@@ -203,10 +203,10 @@ APART = {'between': ['p1', 'p99'], 'distance': 1.0}
 @pytest.mark.parametrize(
     ('values', 'text'),
     [
-        (change(cameras={}), 'cameras: left and right are missing'),
+        (change(cameras={}), 'cameras = [], allowed: 1 to 8 cameras'),
         (change(cameras={'position': CAMERA}), "cameras has 'position', which is a key"),
-        (change(cameras={f'c{k}': CAMERA for k in range(9)}), '9 cameras, allowed: up to 8'),
-        (change(cameras={'2nd': CAMERA}), 'cameras.2nd is unknown'),
+        (change(cameras={f'c{k}': CAMERA for k in range(9)}), 'allowed: 1 to 8 cameras'),
+        (change(cameras={'left': CAMERA, '2nd': CAMERA}), 'cameras.2nd is unknown'),
         (points_with(1, name='p1'), "points has the name 'p1', allowed: no two alike"),
         (points_with(1, name='left'), "points has the name 'left'"),
         (points_with(1, position=[1.0, 2.0]), 'points[1].position has 2 values, allowed: 3'),
@@ -216,7 +216,7 @@ APART = {'between': ['p1', 'p99'], 'distance': 1.0}
         (change(distances=[APART]), "distances[0].between = 'p99', allowed: left | right | p1"),
         (change(distances=[APART | {'between': ['p1', 'p1']}]), "[0].between has 'p1' twice"),
         (change(pixel_deviation=-1.0), 'reference.yaml: pixel_deviation = -1.0'),
-        (change(cameras={'left': CAMERA}), 'points[0] has a pixel for right, but cameras has no'),
+        (change(cameras={'left': CAMERA, 'right': None}), 'points[0] has a pixel for right, but'),
     ],
 )
 def test_what_cannot_be_used_is_refused(tmp_path, values, text):
@@ -228,7 +228,7 @@ def test_what_cannot_be_used_is_refused(tmp_path, values, text):
 
 def test_a_calibration_that_is_missing(tmp_path):
     with pytest.raises(InputError, match=r'left\.yaml cannot be read'):
-        read_cameras(from_mapping(Reference, mapping()), tmp_path)
+        read_cameras(from_mapping(reference_file(CAMERAS), mapping()), tmp_path)
 
 
 def test_jacobians_are_those_of_differences():

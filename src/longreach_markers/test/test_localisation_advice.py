@@ -11,7 +11,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers.setup import localisation
 from longreach_markers.setup.bundle_adjustment import best_fit
-from longreach_markers.setup.localisation import Reference
+from longreach_markers.setup.localisation import reference_file
 
 
 def test_spread_points_are_far_better_than_clustered_ones():
@@ -157,7 +157,7 @@ def test_swapped_positions_are_named(pair):
 @pytest.mark.slow
 def test_swapped_positions_are_named_where_no_pose_has_all_points_in_front():
     values = swapped(np.random.default_rng(15), 0, 6)
-    problem = localisation._problem_of(from_mapping(Reference, values), CAMERAS)
+    problem = localisation._problem_of(from_mapping(reference_file(CAMERAS), values), CAMERAS)
     assert best_fit(problem)[0] is None
     text = 'no pose has all points in front of the camera; p1 and p7 do not fit the others'
     with pytest.raises(InputError, match=text):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.parameters import load
-from longreach_markers import Reference, load_rig
+from longreach_markers import load_rig
 from longreach_markers.rig import rig_file
+from longreach_markers.setup.localisation import reference_file
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import columns_of
 from longreach_vision.ros.node_parameters import (
@@ -40,7 +41,7 @@ def test_cameras_with_the_tracker_have_the_parameters_of_both():
     ('cls', 'name'),
     [
         (rig_file(['left', 'right']), 'rig_boom'),
-        (Reference, 'reference_example'),
+        (reference_file(['left', 'right']), 'reference_example'),
         (CameraLook, 'simulated_cameras'),
     ],
 )

@@ -13,6 +13,7 @@ Source: Henikl 2015, 4.2.2, which estimates only the pose of each single camera.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,7 +26,7 @@ from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.geometry import PlaneFit, Pose, fit_plane
 from longreach_markers.camera.model import Camera
-from longreach_markers.rig import FIRST, MOST_CAMERAS, camera_names
+from longreach_markers.rig import FIRST, camera_names, check_cameras
 from longreach_markers.rig_parameters import PLACES, bounded
 from longreach_markers.setup.bundle_adjustment import (
     EstimatedPlane,
@@ -68,34 +69,12 @@ class CameraEntry(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class ReferenceCameras(Parameters):
-    """Cameras by name; :func:`reference_file` adds others."""
-
-    left: CameraEntry | None = quantity('left camera', '', default=None)
-    right: CameraEntry | None = quantity('right camera', '', default=None)
-
-    def check(self) -> None:
-        """Raise InputError if there is no camera."""
-        count = sum(getattr(self, one.name) is not None for one in dataclasses.fields(self))
-        if not count:
-            raise InputError('left and right are missing, allowed: one of them or both')
-        if count > MOST_CAMERAS:
-            raise InputError(f'{count} cameras, allowed: up to {MOST_CAMERAS}')
-
-
-@dataclasses.dataclass(frozen=True)
 class ReferencePoint(Parameters):
-    """A point with measured coordinates, and pixels by camera."""
+    """A point with measured coordinates; :func:`reference_file` adds pixels by camera."""
 
     name: str = quantity('name', '')
     position: tuple[float, ...] = bounded('x y z in the world', 'm', PLACES, length=3)
     deviation: float = bounded('standard deviation of each coordinate', 'm', (_FINEST, 10.0), 0.01)
-    left: tuple[float, ...] | None = quantity(
-        'u v in the left image, including distortion', 'px', length=2, default=None
-    )
-    right: tuple[float, ...] | None = quantity(
-        'u v in the right image, including distortion', 'px', length=2, default=None
-    )
     in_plane: bool = quantity('whether the point lies in the plane of the boom', '', default=False)
 
 
@@ -114,7 +93,7 @@ class Distance(Parameters):
 class Reference(Parameters):
     """Measurements for the localisation of the cameras."""
 
-    cameras: ReferenceCameras = quantity('cameras', '')
+    cameras: Parameters = quantity('cameras by name')
     points: tuple[ReferencePoint, ...] = quantity('reference points', '')
     distances: tuple[Distance, ...] = quantity('measured distances', '', default=())
     pixel_deviation: float = bounded(
@@ -134,6 +113,7 @@ class Reference(Parameters):
 
     def check(self) -> None:
         """Raise InputError for names that are duplicate or unknown."""
+        check_cameras(self.sides)
         names = [point.name for point in self.points]
         for name in names:
             if not name or name in self._known or names.count(name) > 1:
@@ -166,25 +146,18 @@ class Reference(Parameters):
 
 def reference_file(names: Iterable[str]) -> type[Reference]:
     """Return the class of a file of reference points that cameras of these names see."""
-    others = [name for name in names if name not in FIRST]
-    for name in others:
+    ordered = sorted(names, key=lambda name: (*FIRST, name).index(name))
+    check_cameras(ordered)
+    for name in ordered:
         if name in {one.name for one in dataclasses.fields(ReferencePoint)}:
             raise InputError(f'cameras has {name!r}, which is a key of points, allowed: others')
-    entries = [(name, CameraEntry | None, quantity('camera', '', default=None)) for name in others]
-    pixels = [
-        (
-            name,
-            tuple[float, ...] | None,
-            quantity('u v in its image', 'px', length=2, default=None),
-        )
-        for name in others
-    ]
-    cameras = dataclasses.make_dataclass(
-        '_Cameras', entries, bases=(ReferenceCameras,), frozen=True
-    )
+    pixel = functools.partial(quantity, 'u v in its image', 'px', length=2, default=None)
+    entries = [(name, CameraEntry | None, quantity('camera', default=None)) for name in ordered]
+    pixels = [(name, tuple[float, ...] | None, pixel()) for name in ordered]
+    cameras = dataclasses.make_dataclass('_Cameras', entries, bases=(Parameters,), frozen=True)
     point = dataclasses.make_dataclass('_Point', pixels, bases=(ReferencePoint,), frozen=True)
     whole = [
-        ('cameras', cameras, quantity('cameras', '')),
+        ('cameras', cameras, quantity('cameras by name')),
         ('points', tuple[point, ...], quantity('reference points', '')),  # type: ignore[valid-type]
     ]
     return dataclasses.make_dataclass('_Reference', whole, bases=(Reference,), frozen=True)
@@ -199,7 +172,9 @@ def load_reference(file: str | Path) -> Reference:
     InputError
         For invalid values, with file, key, value and allowed range.
     """
-    return load(reference_file(camera_names(Path(file))), file)
+    with named(f'{file}: '):
+        kind = reference_file(camera_names(Path(file)))
+    return load(kind, file)
 
 
 def read_cameras(reference: Reference, folder: str | Path) -> dict[str, Camera]:
