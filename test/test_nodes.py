@@ -105,8 +105,7 @@ def test_nodes_publish_the_librarys_run(
     known = spec.load_scenario(given, parameters, chosen).replace(duration=duration)
     expected = spec.simulate(parameters, known, chosen)
     columns = spec.run_columns(parameters, chosen)
-    sources = [getattr(c.source, 'sources', (c.source,)) for c in columns.recorded[1:]]
-    topics = {f'/{source.topic}' for several in sources for source in several}
+    topics = {f'/{source.topic}' for column in columns for source in column.sources}
     modules = ('controller', 'plant') if controlled else ('plant',)
     kinds = [
         getattr(importlib.import_module(f'longreach_{machine}.nodes'), f'{name.title()}Node')

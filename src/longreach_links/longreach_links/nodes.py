@@ -91,10 +91,6 @@ class PlantNode(Base[State, Torques]):
         """Return the command that brakes the links."""
         return BRAKES
 
-    def sampled(self, machine: FlexibleLinks, settings: PlantParameters) -> PlantParameters:
-        """Return the settings: a sample is a control cycle."""
-        return settings.following(machine.step)
-
     def add_topics(self, settings: PlantParameters) -> None:  # noqa: ARG002
         """Name the motors."""
         links = self.described

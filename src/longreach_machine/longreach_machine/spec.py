@@ -21,7 +21,7 @@ from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
 from longreach_machine.linear import Signal, SmoothModel
 from longreach_machine.panels import Lane, Panel
-from longreach_machine.runs import Columns, Run, Source, sampled
+from longreach_machine.runs import Columns, Run, sampled
 
 MACHINE_GROUP = 'longreach.machines'
 """Group of the entry points of machines."""
@@ -185,9 +185,8 @@ class MachineSpec(Generic[P, S, O]):
 
     def actuators(self, parameters: P) -> list[str]:
         """Return the names in messages about oil, and in commands to valves."""
-        sources = [column.source for column in self.columns(parameters)]
-        oil = [s for s in sources if isinstance(s, Source) and s.topic == 'hydraulics']
-        return list(dict.fromkeys(source.name for source in oil))
+        sources = [source for column in self.columns(parameters) for source in column.sources]
+        return list(dict.fromkeys(one.name for one in sources if one.topic == 'hydraulics'))
 
     def default_file(self) -> Path:
         """Return the path of the installed parameter file, of the package of ``parameters``."""

@@ -13,7 +13,6 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError, check_count, check_within
 from longreach_machine import MachineSpec
-from longreach_machine.runs import Source
 
 
 def hydraulic_state(
@@ -110,8 +109,8 @@ class ControlMessages:
     def __init__(self, spec: MachineSpec[Any, Any, Any], parameters: Any) -> None:
         self._actuators, self._wanted = spec.actuators(parameters), []
         for family in spec.measures:
-            found = [c.source for c in spec.columns(parameters) if c.family == family]
-            sources = [source for source in found if isinstance(source, Source)]
+            columns = [one for one in spec.columns(parameters) if one.family == family]
+            sources = [source for column in columns for source in column.sources]
             names = [source.name for source in sources]
             self._wanted.append((sources[0].topic, sources[0].field, names))
 

@@ -203,9 +203,10 @@ class PlantNode(Node, Generic[State, Command]):
         """Return what acts before the first command."""
         return BY_SCENARIO
 
-    def sampled(self, machine: Any, settings: Any) -> Any:  # noqa: ARG002
-        """Return the settings with step and rate of the simulation; the same here."""
-        return settings
+    def sampled(self, machine: Any, settings: Any) -> Any:
+        """Return the settings with step and rate of the simulation."""
+        has_cycles = isinstance(settings, CycleParameters)
+        return settings.following(machine.step) if has_cycles else settings
 
     def add_topics(self, settings: Any) -> None:
         """Create further publishers."""
@@ -501,8 +502,10 @@ class HydraulicPlantNode(PlantNode[State, Command]):
                 callback: Any = functools.partial(self._on_load, change)
                 self.create_service(kind, f'~/{name}_load', callback)
 
-    def sampled(self, machine: Any, settings: Any) -> Any:  # noqa: ARG002
+    def sampled(self, machine: Any, settings: Any) -> Any:
         """Return the settings; the machine steps by itself from sample to sample."""
+        if isinstance(settings, CycleParameters):
+            return super().sampled(machine, settings)
         return settings.replace(step=1.0 / settings.publish_rate)
 
     def answered(self) -> list[Publisher]:
@@ -606,9 +609,5 @@ def declared_plant() -> Node:
     class DeclaredPlantNode(HydraulicPlantNode[Any, Any]):
         spec = next(one.load() for one in machines if one.module.partition('.')[0] == package)
         settings_type = DeclaredParameters
-
-        def sampled(self, machine: Any, settings: Any) -> Any:
-            """Return the settings: a sample is a step of the machine."""
-            return settings.following(machine.step)
 
     return DeclaredPlantNode()
