@@ -32,6 +32,7 @@ from longreach_markers.marker.detection import UNCERTAIN as UNCERTAIN
 from longreach_markers.marker.detection import Observation as Observation
 from longreach_markers.marker.detection import detect as detect
 from longreach_markers.marker.detection import find_markers as find_markers
+from longreach_markers.marker.detection import lost as lost
 from longreach_markers.marker.limits import DetectionLimits as DetectionLimits
 from longreach_markers.marker.observation import Ellipse as Ellipse
 from longreach_markers.rig import Body as Body

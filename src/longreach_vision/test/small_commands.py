@@ -44,6 +44,10 @@ def with_camera(rig, name, **changes):
     return dataclasses.replace(rig, cameras={**rig.cameras, name: changed})
 
 
+def only(rig, *names):
+    return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
+
+
 FRAMES = 8  # of half a second at 15 Hz
 
 

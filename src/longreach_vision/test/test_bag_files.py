@@ -195,35 +195,27 @@ def test_the_truth_of_a_bag(tmp_path):
 
 
 def test_truths_that_are_none(tmp_path):
+    def refused(name, rows, text, topic=''):
+        with pytest.raises(InputError, match=text):
+            read_truth(write_bag(tmp_path / name, 'boom', rows), topic)
+
     rows = truth_rows([0.0, 0.1, 0.2])
-    bag = write_bag(tmp_path / 'bag', 'boom', rows)
-    with pytest.raises(InputError, match='/crane/marker_truth'):
-        read_truth(bag, '/crane/marker_truth')
+    refused('bag', rows, '/crane/marker_truth', '/crane/marker_truth')
     two = [(name, k, message) for k, (_, _, message) in enumerate(rows) for name in ('a', 'b')]
-    with pytest.raises(InputError, match=r'MarkerPositions: /boom/a, /boom/b, allowed: one'):
-        read_truth(write_bag(tmp_path / 'two', 'boom', two))
+    refused('two', two, r'MarkerPositions: /boom/a, /boom/b, allowed: one')
     assert read_truth(tmp_path / 'two', '/boom/b').names == NAMES
     # The bag's own times go on, those of the messages do not.
     late = [(name, k, message) for k, (name, _, message) in enumerate(rows[::-1])]
-    with pytest.raises(InputError, match='time on /boom/marker_truth goes back'):
-        read_truth(write_bag(tmp_path / 'reset', 'boom', late))
+    refused('reset', late, 'time on /boom/marker_truth goes back')
     rows[1][2].position = rows[1][2].position[:1]
-    with pytest.raises(InputError, match=r'short: /boom/marker_truth: .* 2 names, 1 positions'):
-        read_truth(write_bag(tmp_path / 'short', 'boom', rows))
-    empty = [(name, k, MarkerPositions(header=Header())) for k, (name, *_) in enumerate(rows)]
-    with pytest.raises(InputError, match=r'empty: /boom/marker_truth: .*no markers'):
-        read_truth(write_bag(tmp_path / 'empty', 'boom', empty[:1]))
+    refused('short', rows, r'short: /boom/marker_truth: .* 2 names, 1 positions')
+    empty = [('marker_truth', 0, MarkerPositions(header=Header()))]
+    refused('empty', empty, r'empty: /boom/marker_truth: .*no markers')
     rows[1][2].name = ['one', 'three']
-    with pytest.raises(InputError, match=r'markers one, three after one, two'):
-        read_truth(write_bag(tmp_path / 'other', 'boom', rows))
-
-
-def test_messages_of_another_type(tmp_path):
+    refused('other', rows, r'markers one, three after one, two')
     state = JointState(header=Header(), name=['a'], position=[1.0])
-    bag = write_bag(tmp_path / 'bag', 'all', [('truth', 0, state)])
     text = 'has sensor_msgs/msg/JointState, allowed: longreach_msgs/msg/MarkerPositions'
-    with pytest.raises(InputError, match=text):
-        read_truth(bag, '/all/truth')
+    refused('joints', [('truth', 0, state)], text, '/boom/truth')
 
 
 # --- images ----------------------------------------------------------------------------------

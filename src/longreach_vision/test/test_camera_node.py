@@ -14,13 +14,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import MarkerPositions
 from sensor_msgs.msg import CameraInfo, Image
 from test_bag_files import truth_message
-from tracker_scene import CAMERA, NAMES, rig, words
+from tracker_scene import CAMERA, NAMES, rig
 
 from longreach_dynamics.errors import InputError
 from longreach_markers import image_to_gray
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 from longreach_vision.ros import camera_node
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.conversions import camera_to_info
@@ -99,7 +99,7 @@ def start(monkeypatch):
 
         def make(**parameters):
             parameters = {'rig': 'rig.yaml', 'listeners': 1, 'frame_rate': 20.0, **parameters}
-            return Cameras(stack.enter_context(bench(*words(**parameters))))
+            return Cameras(stack.enter_context(bench(*setting(**parameters))))
 
         yield make
 

@@ -1,6 +1,5 @@
 """Between messages and the library's objects."""
 
-import array
 import sys
 from functools import partial
 from importlib import import_module
@@ -12,7 +11,6 @@ import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseWithCovariance
 from longreach_msgs.msg import MarkerEstimate
-from sensor_msgs.msg import Image
 from small_rig import seen_at
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
@@ -71,12 +69,6 @@ def test_a_message_is_filled_again():
     assert (set(again.data), again.header.frame_id) == ({9}, 'b')
     larger = array_to_image(np.full((5, 6), 3, np.uint8), 'mono8', HEADER, first)
     assert (len(larger.data), larger.height, set(larger.data)) == (30, 5, {3})
-
-
-def test_padding_and_order_of_bytes_are_taken_from_the_message():
-    message = Image(height=2, width=1, encoding='mono16', is_bigendian=1, step=3)
-    message.data = array.array('B', [0xFF, 0xFF, 0xAA, 0x01, 0x01, 0xAA])
-    assert image_to_gray(message).tolist() == [[255], [1]]
 
 
 # --- cameras ---------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import yaml
 from known_rig import LENS, POSES, mapping, pose_error
-from small_commands import make_scene, printed, refused, with_camera
+from small_commands import make_scene, only, printed, refused, with_camera
 from small_rig import NAMES, START, write_rig
 from swinging import TOP, frames_seen, sightings_of
-from test_more_cameras import THREE, only, rig_of_three
+from test_more_cameras import THREE, rig_of_three
 from test_pose_agreement import bumped, recorded, rig_of_four
 
 from longreach_dynamics.errors import LongreachError

@@ -50,7 +50,7 @@ def test_occluders_in_the_image_are_scaled_with_it(tmp_path):
     # The centre of the first pixel is 0, its edge -0.5.
     assert inside == Occluder((2.0, 4.5), (24.5, -0.5), 2.0, (1.0, 0.0), 'up')
     assert look.scaled(0.25).blur == 0.5
-    text = r"occluders\[0\]\.camera = 'up', allowed by the rig: left, right, or"
+    text = r"occluders\[0\]\.camera = 'up', allowed: left \| right, or"
     with pytest.raises(InputError, match=text):
         scene_of(small_rig(), look)
 

@@ -130,7 +130,7 @@ def test_a_sequence_is_what_single_pictures_are(tmp_path):
 @pytest.mark.parametrize(
     ('options', 'text'),
     [
-        ({'path': sway().of(['other'])}, "no marker 'ring', found: other"),
+        ({'path': sway().of(['other'])}, "marker of the path = 'ring', allowed: other"),
         ({'delays': {'left': -1}}, 'allowed: stamps from 0 s on'),
         ({'out_dir': 'full'}, 'full is not empty; give a new directory'),
     ],

@@ -15,6 +15,7 @@ from rclpy.serialization import deserialize_message
 from small_commands import (
     FRAMES,
     call,
+    only,
     placed,
     printed,
     refused,
@@ -173,8 +174,7 @@ def test_one_camera_alone(capsys, scene, tmp_path, name):
         assert one['triangulated'] is None
         assert one['in_plane']['rms'] < 3e-4
     # In Python the rig names it.
-    rig = load_rig(scene / 'rig.yaml')
-    alone = dataclasses.replace(rig, cameras={name: rig.cameras[name]})
+    alone = only(load_rig(scene / 'rig.yaml'), name)
     frames = list(track(alone, scene / 'seen' / name))
     assert len(frames) == FRAMES
     assert frames[0].estimates['one'].cameras == (name,)
@@ -260,7 +260,7 @@ TWICE = 'two={new}/a/tracks.csv'
         ('is one of the inputs', ('{left}', '--truth', '{path}', '--csv', '{path}')),
         ('is not empty', ('{left}', '--overlay', '{right}')),
         ('allowed: MARKER=FILE', ('{left}', '--movement', 'one')),
-        ('allowed markers: one, two', ('{left}', '--movement', 'x=a.png')),
+        ("marker of --movement = 'x', allowed: one | two", ('{left}', '--movement', 'x=a.png')),
         ('cannot be written', ('{left}', '--csv', '{new}/file/any.csv')),
         ("extension 'txt'", ('{left}', '--out', '{new}/away', '--plot', '{new}/away/p.txt')),
         ('--plot and --movement are', (*SIMULATE, '--plot', '{png}', '--movement', 'two={png}')),
@@ -296,7 +296,7 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
     monkeypatch.setattr('longreach_vision.commands.tracking_commands.opened_files', pytest.fail)
     (tmp_path / 'other.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
     other = tmp_path / 'other.csv'
-    refused(f"--truth {other}: the path has no marker 'two'", *words, other)
+    refused(f"--truth {other}: marker of the path = 'two'", *words, other)
 
 
 def test_names_that_ros_does_not_allow():

@@ -9,14 +9,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 from independent_views import write_video
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
-from tracker_scene import words
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_markers import Camera, ImageSource, image_to_gray, read_camera, write_camera
 from longreach_markers.io.stored_images import Frame
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
-from longreach_node.testing import bench
+from longreach_node.testing import bench, setting
 from longreach_vision.ros import video_node
 from longreach_vision.ros.conversions import camera_to_info
 from longreach_vision.ros.video_node import VideoNode
@@ -56,7 +55,7 @@ def calibration(tmp_path):
 
 
 def heard(topics, profile=QOS, **parameters):
-    with bench(*words('video:', **{'frame_rate': 100.0, 'listeners': 1, **parameters})) as tests:
+    with bench(*setting('video', **{'frame_rate': 100.0, 'listeners': 1, **parameters})) as tests:
         # The node finds out about listeners in this order.
         found = [tests.listen(kind, topic, profile) for topic, (kind, _) in topics.items()]
         node = tests.add(VideoNode)
@@ -109,7 +108,7 @@ def test_sources_by_name_are_cameras_of_their_own(folder, calibration, tmp_path,
     sources = f"left={folder} right={folder} 'top={short}'"
     given = {'frame_rate': 100.0, 'listeners': 1, 'frame_prefix': 'yard/'}
     given |= {'sources': sources, 'calibrations': f'right={calibration}'}
-    with bench(*words('video:', **given)) as tests:
+    with bench(*setting('video', **given)) as tests:
         images = {
             name: tests.listen(Image, f'{name}/image_raw', QOS)
             for name in ('left', 'right', 'top')
@@ -212,7 +211,7 @@ def test_what_cannot_be(folder, calibration, given, text):
 def test_a_file_that_breaks_off_ends_it_with_what_there_was(folder):
     cv2.imwrite(str(folder / 'left_3.png'), np.zeros((HEIGHT, 40), np.uint8))
     given = {'frame_rate': 100.0, 'pace': 'delivered', 'listeners': 1}
-    with bench(*words('video:', source=folder, **given)) as tests:
+    with bench(*setting('video', source=folder, **given)) as tests:
         images = tests.listen(Image, 'image_raw', QOS)
         node = tests.add(VideoNode)
         with pytest.raises(InputError, match=r'left_3\.png has 40 x 24 px'):
@@ -251,7 +250,7 @@ def plugged(monkeypatch, errors):
 def test_a_camera_comes_back(monkeypatch):
     closed, gone = LongreachError('camera 0 cannot be opened'), InputError('there is no /dev/vi')
     plugged(monkeypatch, itertools.cycle([closed, None, gone, gone]))
-    with bench(*words('video:', source='/dev/video0', reconnect=20.0)) as tests:
+    with bench(*setting('video', source='/dev/video0', reconnect=20.0)) as tests:
         images = tests.listen(Image, 'image_raw', QOS)
         reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         node = tests.add(VideoNode)
@@ -281,7 +280,7 @@ def test_a_camera_that_does_not_come_back(monkeypatch, calibration, errors, reco
     if errors == (None,):
         write_camera(read_camera(calibration).scaled(2.0), calibration)
         given['camera'] = calibration
-    with bench(*words('video:', **given)) as tests:
+    with bench(*setting('video', **given)) as tests:
         node = tests.add(VideoNode)
         with pytest.raises(InputError, match=text):
             tests.until(node.done.done)
@@ -297,7 +296,7 @@ def test_a_control_that_the_camera_did_not_take_is_said(monkeypatch, capfd):
         return source
 
     monkeypatch.setattr(video_node, 'open_source', open_source)
-    with bench(*words('video:', source='/dev/video0', focus=30.0, exposure=0.002)) as tests:
+    with bench(*setting('video', source='/dev/video0', focus=30.0, exposure=0.002)) as tests:
         reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         tests.add(VideoNode)
         tests.until(

@@ -6,18 +6,13 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
-import sys
-import numpy as np
+import dataclasses, sys
 from numba.core.dispatcher import Dispatcher
-from longreach_vision.simulator import camera_simulator
-from longreach_markers.tracking.pose_agreement import agreement_of
+from longreach_markers import Follower, ImageSet, Sightings, warm_up
 from longreach_markers.tracking.clock_offset import estimate_offset
-from longreach_markers.tracking.sightings import Sightings
-from longreach_markers.tracking.follower import Follower, warm_up
-from longreach_markers.io.overlay import draw
-from longreach_vision.simulator.scene import CameraLook
-from longreach_markers.tracking.image_sets import ImageSet
+from longreach_markers.tracking.pose_agreement import agreement_of
 from longreach_vision.simulator.camera_simulator import drawn_pictures, frame_times, simulators_of
+from longreach_vision.simulator.scene import CameraLook
 from small_commands import small_path
 from small_rig import small_rig
 
@@ -38,7 +33,6 @@ pictures = list(drawn_pictures(simulators_of(rig, look), path, times))
 warm_up()
 before = compiled()
 markers = tuple(marker.replace(position=None) for marker in rig.markers)
-import dataclasses
 for one in (rig, dataclasses.replace(rig, markers=markers)):
     follower, sightings = Follower(one), Sightings(one)
     for k, time in enumerate(times):
@@ -50,8 +44,7 @@ for one in (rig, dataclasses.replace(rig, markers=markers)):
             images['right'][:] = 90
         stamp = round(time * 1e9)
         late = stamp + (5_000_000 if k > 16 else 0)
-        frame = follower.update(ImageSet({'left': stamp, 'right': late}, images, False))
-        sightings.add(frame)
+        sightings.add(follower.update(ImageSet({'left': stamp, 'right': late}, images, False)))
     estimate_offset(sightings)
     agreement_of(sightings, ('left', 'right'))
 late = compiled() - before

@@ -24,6 +24,7 @@ from longreach_markers import (
 from longreach_node import diagnostics, qos
 from longreach_node.frames import header_at
 from longreach_node.stamps import nanoseconds_of
+from longreach_node.testing import setting
 from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import array_to_image, ros_type
 from longreach_vision.ros.tracker_node import TrackerNode
@@ -33,11 +34,6 @@ from longreach_vision.simulator.scene import CameraLook
 CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
 SIDES = ('left', 'right')
 NAMES = ('base', 'tip')
-
-
-def words(node='', **parameters):
-    """Return ROS arguments with parameters, for all nodes or ``NODE:``."""
-    return [word for name, v in parameters.items() for word in ('-p', f'{node}{name}:={v}')]
 
 
 def rig(**changes):
@@ -184,4 +180,4 @@ class Tracker:
 
 def with_rig(tmp_path, node='', own=None, **more):
     write_rig(own or rig(), tmp_path / 'rig.yaml')
-    return words(node, **{'rig': tmp_path / 'rig.yaml', **more})
+    return setting(*node.split(), **{'rig': tmp_path / 'rig.yaml', **more})

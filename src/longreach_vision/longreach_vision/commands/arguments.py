@@ -45,13 +45,13 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
-    'namespace': {'default': 'vision', 'help': 'the recorded topics (default: vision)'},
+    'namespace': {'default': 'vision', 'help': 'the recorded topics'},
     'rate': {'type': image_rate, 'help': 'images per second, instead of the times of the files'},
     'truth-topic': {
         'default': '',
         'help': 'topic of the motion in a bag (default: the only one of type MarkerPositions)',
     },
-    'scale': {'default': 1.0, 'help': '(default: 1)'},
+    'scale': {'default': 1.0},
     'out': {'metavar': 'DIR', 'help': 'directory for tracks.csv and the bag tracks'},
     'csv': {'help': 'tracks: one row for each set of images'},
     'bag': {'help': 'new bag with observations and markers'},

@@ -68,10 +68,10 @@ def configure_setup(commands: Any) -> None:
         '--model',
         choices=MODELS,
         default='plumb_bob',
-        help='distortion model; equidistant for fisheye lenses (default: plumb_bob)',
+        help='distortion model; equidistant for fisheye lenses',
     )
     intrinsics.add_argument(
-        '--name', metavar='CAMERA', default='camera', help='name of the camera (default: camera)'
+        '--name', metavar='CAMERA', default='camera', help='name of the camera'
     )
     intrinsics.add_argument('--out', metavar='FILE.yaml', help='calibration file for ROS')
     add_format(intrinsics)
@@ -109,8 +109,7 @@ def configure_setup(commands: Any) -> None:
         '--plane-deviation',
         type=positive,
         default=0.01,
-        help='with --refine: standard deviation of the distances of markers from the plane [m]'
-        ' (default: 0.01)',
+        help='with --refine: standard deviation of the distances of markers from the plane [m]',
     )
     add_options(pose, 'rate', 'scale')
     pose.add_argument(
@@ -135,7 +134,7 @@ def configure_setup(commands: Any) -> None:
         metavar='RATIO',
         type=not_negative,
         default=0.5,
-        help='inner over outer diameter; 0: a disc (default: 0.5)',
+        help='inner over outer diameter; 0: a disc',
     )
     marker.add_argument('--bright', action='store_true', help='bright on dark')
     marker.add_argument(

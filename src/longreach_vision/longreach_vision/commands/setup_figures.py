@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_markers import Calibration, Camera, Localisation
 from longreach_tools.output import figure
 
@@ -175,11 +175,7 @@ def lay_out(
     diameter: float, inner: float = 0.5, bright: bool = False, page: str | None = None
 ) -> Sheet:
     """Lay out a marker of a diameter [m] on a page, by default the smallest that fits."""
-    if not _SMALLEST <= diameter <= _LARGEST:
-        raise InputError(
-            f'diameter = {diameter:g} m, allowed: [{_SMALLEST:g}, {_LARGEST:g}] m; 0.3 m is good'
-            ' at 20 m'
-        )
+    check_within('diameter', diameter, f'[{_SMALLEST:g}, {_LARGEST:g}] m; 0.3 m is good at 20 m')
     if inner != 0.0 and not _INNER[0] <= inner <= _INNER[1]:
         raise InputError(
             f'inner = {inner:g}, allowed: 0 for a disc, [{_INNER[0]:g}, {_INNER[1]:g}] for a ring'

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_among
 from longreach_machine import Curve, Lane, Panel
 from longreach_machine.runs import Column
 from longreach_markers import (
@@ -91,8 +91,7 @@ def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path | None
     name, _, file = asked.partition('=')
     if not file:
         raise InputError(f'--movement {asked}, allowed: MARKER=FILE')
-    if name not in names:
-        raise InputError(f'--movement {name}, allowed markers: {", ".join(names)}')
+    check_among('marker of --movement', name, names)
     return name, Path(file)
 
 

@@ -123,7 +123,7 @@ def configure_tracking(commands: Any) -> None:
         '--deviation',
         type=positive,
         default=5e-4,
-        help='standard deviation of the known distances [m] (default: 0.0005)',
+        help='standard deviation of the known distances [m]',
     )
     check.set_defaults(run=_run_check)
 

@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help='approximate longer semi-axis of the outer edge [px]',
     )
-    text = 'cameras in one process (default: tracker)'
+    text = 'cameras in one process'
     begin.add_argument('--node', metavar='NAME', default='tracker', help=text)
     add_node_options(begin, 'vision')
     begin.set_defaults(run=_run_initialize)
@@ -92,8 +92,7 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
     add_rig(parser)
     add_options(parser, 'truth-topic')
     parser.add_argument('--look', help='look file of the pictures')
-    text = 'images per second (default: 15)'
-    parser.add_argument('--rate', type=image_rate, default=15.0, help=text)
+    parser.add_argument('--rate', type=image_rate, default=15.0, help='images per second')
     parser.add_argument('--duration', help='of what is rendered (default: the whole motion)')
     add_options(parser, 'scale')
 

@@ -13,7 +13,6 @@ import time
 from functools import partial
 
 import numpy as np
-from longreach_msgs.msg import MarkerObservation
 from longreach_msgs.srv import InitializeMarker
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CompressedImage, Image
@@ -30,6 +29,7 @@ from longreach_markers import (
     TrackingReport,
     image_to_gray,
     load_rig,
+    lost,
     size_error,
     warm_up,
 )
@@ -82,7 +82,6 @@ class MarkerTracker:
         warm_up()
         self._pairs = ImageSets(self.cameras, self._rig.tracking.gap, settings.timeout)
         self._delays = self._rig.delays
-        self._restarts = self._jumps = 0
         self._follower: Follower | None = None
         self._latest: dict[str, tuple[np.ndarray, float]] = {}
         # Frames of the cameras' images, and those whose transforms were published.
@@ -160,14 +159,13 @@ class MarkerTracker:
         stamp -= self._delays[camera]
         topic, time_ = self._topics[camera], f'{stamp * 1e-9:.3f} s'
         before = {what: self._pairs.counts(what)[camera] for what in _NOT_USED}
+        restarts, jumps = self._pairs.restarts, self._pairs.jumps
         ready = self._pairs.add(camera, stamp, image)
         log = self._node.get_logger()
-        if self._pairs.restarts != self._restarts:
-            self._restarts = self._pairs.restarts
+        if self._pairs.restarts != restarts:
             self._follower = None
             log.info(f'time went back to {time_}: tracking restarts')
-        if self._pairs.jumps != self._jumps:
-            self._jumps = self._pairs.jumps
+        if self._pairs.jumps != jumps:
             log.info(f'time jumped ahead to {time_} on {topic}: tracking continues')
         for what, text in _NOT_USED.items():
             if self._pairs.counts(what)[camera] > before[what]:
@@ -224,25 +222,16 @@ class MarkerTracker:
         self, request: InitializeMarker.Request, response: InitializeMarker.Response
     ) -> InitializeMarker.Response:
         try:
-            observation = self._initialized(request)
+            found = self._initialized(request)
+            response.success = found.status == TRACKED
+            u, v = found.center.tolist()
+            response.message = f'{request.name} is tracked from ({u:.1f}, {v:.1f}) px on'
+            if not response.success:
+                response.message = f'refused: {found.reason}; the previous track is kept'
         except InputError as error:
             response.message = str(error)
-            response.observation = MarkerObservation(
-                name=request.name,
-                status=MarkerObservation.LOST,
-                reason=str(error),
-                center=[request.u, request.v],
-                covariance=[math.nan] * 4,
-                residual=math.nan,
-            )
-            return response
-        response.observation = Messages(ros_type).observation(request.name, observation)
-        if observation.status != TRACKED:
-            response.message = f'refused: {observation.reason}; the previous track is kept'
-            return response
-        u, v = observation.center.tolist()
-        response.success = True
-        response.message = f'{request.name} is tracked from ({u:.1f}, {v:.1f}) px on'
+            found = lost(response.message, np.array([request.u, request.v]), request.radius)
+        response.observation = Messages(ros_type).observation(request.name, found)
         return response
 
     def _initialized(self, request: InitializeMarker.Request) -> Observation:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_distinct
+from longreach_dynamics.errors import InputError, check_among, check_distinct
 from longreach_dynamics.tables import Table, read_table
 
 _SECOND = 1_000_000_000  # [ns]
@@ -125,11 +125,9 @@ class MarkerPath:
     def of(self, names: Sequence[str]) -> MarkerPath:
         """Return the path of some markers, in the given order."""
         for name in names:
-            if name not in self.names:
-                raise InputError(
-                    f'the path has no marker {name!r}, found: {", ".join(self.names)}; columns'
-                    ' are named NAME.x, NAME.y, NAME.z'
-                )
+            check_among(
+                'marker of the path', name, self.names, '; columns are NAME.x, NAME.y, NAME.z'
+            )
         index = [self.names.index(name) for name in names]
         return MarkerPath(names, self.times, self._positions[:, index], self._velocities[:, index])
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_markers import MarkerOnRig, Rig
@@ -150,11 +150,9 @@ class Scene(NamedTuple):
 def scene_of(rig: Rig, look: CameraLook) -> Scene:
     """Return the scene of a rig, with markers parallel to its plane."""
     for number, occluder in enumerate(look.occluders):
-        if occluder.camera and occluder.camera not in rig.cameras:
-            raise InputError(
-                f'occluders[{number}].camera = {occluder.camera!r}, allowed by the rig:'
-                f' {", ".join(rig.cameras)}, or empty for all'
-            )
+        if occluder.camera:
+            what = f'occluders[{number}].camera'
+            check_among(what, occluder.camera, rig.cameras, ', or empty for all')
     return Scene(rig.markers, look, tuple(rig.plane.normal.tolist()))
 
 
