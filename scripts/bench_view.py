@@ -17,12 +17,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from bench_ros import BenchmarkError
-from bench_table import Row, Section
+from bench_table import Row, Section, of_tests
 
 RATE = 100.0  # [Hz]
 # Metres of the car for each message.
@@ -73,7 +72,8 @@ async def _first_motions(port: int) -> dict[str, float]:
     """Return when each machine moved first on a page [s], monotonic."""
     places: dict[str, Any] = {}
     moved: dict[str, float] = {}
-    async for message in _messages(await _connect(port)):
+    pages = of_tests('view', 'test_many_pages')
+    async for message in pages.messages(await pages.opened(port)):
         if message['type'] not in ('SetPositionMessage', 'SetOrientationMessage'):
             continue
         name, place = message['name'], (message.get('position'), message.get('wxyz'))
@@ -117,7 +117,8 @@ async def _watch(
     name: str, port: int, count: int, seconds: float, process: int, publisher: _Publisher
 ) -> Row:
     """Open pages, publish, and read the first page."""
-    sockets = [await _connect(port) for _ in range(count)]
+    opened = of_tests('view', 'test_many_pages').opened
+    sockets = [await opened(port) for _ in range(count)]
     # The last page reads nothing.
     readers = [asyncio.create_task(_read(s)) for s in sockets[1 : max(1, count - 1)]]
     latencies: list[float] = []
@@ -187,26 +188,6 @@ class _Publisher:
         self._rclpy.shutdown()
 
 
-async def _connect(port: int) -> Any:
-    """Return a websocket that looks like a page with its camera."""
-    import msgspec
-    import viser
-    import websockets
-
-    socket = await websockets.connect(
-        f'ws://127.0.0.1:{port}/',
-        subprotocols=[websockets.Subprotocol(f'viser-v{viser.__version__}')],
-        max_size=None,
-    )
-    camera = {
-        'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (0.0, 0.0, 9.0),
-        'fov': 0.8, 'near': 0.1, 'far': 100.0, 'image_height': 600, 'image_width': 800,
-        'look_at': (0.0, 0.0, 0.0), 'up_direction': (0.0, 0.0, 1.0),
-    }  # fmt: skip
-    await socket.send(msgspec.msgpack.encode(camera))
-    return socket
-
-
 async def _read(
     socket: Any, sent: dict[int, float] | None = None, latencies: list[float] | None = None
 ) -> None:
@@ -215,24 +196,11 @@ async def _read(
         async for _ in socket:
             pass
         return
-    async for message in _messages(socket):
+    async for message in of_tests('view', 'test_many_pages').messages(socket):
         if message['type'] == 'SetPositionMessage' and message['name'].endswith('/car'):
             count = round(message['position'][0] / _STEP)
             if count in sent:
-                latencies.append(message['received'] - sent[count])
-
-
-async def _messages(socket: Any) -> AsyncIterator[dict[str, Any]]:
-    """Yield what a page receives, with the time at which it was ``received``."""
-    import msgspec
-    import zstandard
-
-    unpack = zstandard.ZstdDecompressor()
-    async for frame in socket:
-        now, size = time.monotonic(), int.from_bytes(frame[8:16], 'little')
-        content = msgspec.msgpack.decode(unpack.decompress(frame[16 : 16 + size]))
-        for message in content['messages']:
-            yield {**message, 'received': now}
+                latencies.append(time.monotonic() - sent[count])
 
 
 def _usage(process: int) -> tuple[float, float]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import threading
-from types import SimpleNamespace
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -26,13 +24,12 @@ CAMERA = {
 }  # fmt: skip
 
 
-async def opened(view, sockets, **camera):
-    """Return a websocket as a page's, also in ``sockets``, after it has told its camera."""
+async def opened(port):
+    """Return a websocket as a page's, after it has told its camera."""
     socket = await websockets.connect(
-        f'ws://127.0.0.1:{view.port}/', subprotocols=[f'viser-v{viser.__version__}'], max_size=None
+        f'ws://127.0.0.1:{port}/', subprotocols=[f'viser-v{viser.__version__}'], max_size=None
     )
-    sockets.append(socket)
-    await socket.send(msgspec.msgpack.encode(CAMERA | camera))
+    await socket.send(msgspec.msgpack.encode(CAMERA))
     return socket
 
 
@@ -63,8 +60,12 @@ def run(test):
 
     async def call(view):
         sockets = []
+
+        async def page():
+            sockets.append(await opened(view.port))
+            return sockets[-1]
+
         try:
-            page = functools.partial(opened, view, sockets)
             await asyncio.wait_for(test(view, page), 4.0 * DEADLINE)
         finally:
             for socket in sockets:
@@ -111,7 +112,7 @@ def test_a_chosen_time_is_not_lost_to_the_one_that_is_shown():
     slider = replay._slider
 
     async def choose():
-        socket = await opened(SimpleNamespace(port=server.get_port()), [])
+        socket = await opened(server.get_port())
         until(server.get_clients, 'the page')
         update = {'type': 'GuiUpdateMessage', 'uuid': slider._impl.uuid, 'updates': {'value': 3.0}}
         await socket.send(msgspec.msgpack.encode(update))
