@@ -61,16 +61,10 @@ class TrackingParameters(Parameters):
     relations = ('least_window <= window',)
 
     acceleration: float = _live(
-        'standard deviation of the acceleration of a marker in the image',
-        'px/s^2',
-        _ACCELERATIONS,
-        500.0,
+        'standard deviation of accelerations in the image', 'px/s^2', _ACCELERATIONS, 500.0
     )
     gate: float = _live(
-        'largest distance of a detection from the prediction, in standard deviations',
-        '1',
-        (1.0, 20.0),
-        3.0,
+        'largest distance from the prediction, in standard deviations', '1', (1.0, 20.0), 3.0
     )
     least_window: float = _live(
         'least half-width of the search window around the prediction', 'px', _WINDOWS, 4.0
@@ -82,39 +76,23 @@ class TrackingParameters(Parameters):
         'largest distance of a marker from its given position at the start', 'px', _WINDOWS, 40.0
     )
     fade: float = _live(
-        'time after which the velocity of a lost marker decays, and its time constant',
-        's',
-        (0.001, 3600.0),
-        0.4,
+        "time until a lost marker's velocity decays, and time constant", 's', (0.001, 3600.0), 0.4
     )
     least_rim: float = _live(
         'least visible share of the rim to initialise a marker', '1', (0.0, 1.0), 0.6
     )
     gap: float = _live('largest time between two images of a pair', 's', (0.0, 10.0), 0.05)
     out_of_plane: float = _live(
-        'distance from the plane, beyond its standard deviation, at which a marker is flagged',
-        'm',
-        _LENGTHS,
-        0.05,
+        'distance from the plane that is flagged, beside its deviation', 'm', _LENGTHS, 0.05
     )
     ray_gap: float = _live(
-        'reprojection error at which a marker is flagged, if it exceeds 5 standard deviations',
-        'px',
-        _WINDOWS,
-        0.1,
+        'reprojection error that is flagged, beyond 5 standard deviations', 'px', _WINDOWS, 0.1
     )
     hint: float = bounded(
-        'radius of the search for a lost marker where another camera expects it',
-        'px',
-        _WINDOWS,
-        16.0,
+        'radius of the search where another camera expects a lost marker', 'px', _WINDOWS, 16.0
     )
     together: float = bounded(
-        'largest distance in the plane between sightings of one marker by two cameras, when rings'
-        ' in whole images are named',
-        'm',
-        _LENGTHS,
-        0.5,
+        "largest distance in the plane of two cameras' sightings of one ring", 'm', _LENGTHS, 0.5
     )
 
     def scaled(self, factor: float) -> TrackingParameters:
@@ -228,10 +206,7 @@ class Body(Parameters):
         'three or more markers on it, not on one line', ''
     )
     deviation: float = bounded(
-        'standard deviation of the positions of its markers in its frame, in each direction',
-        'm',
-        (1e-06, 10.0),
-        0.001,
+        'standard deviation of positions in its frame, each direction', 'm', (1e-06, 10.0), 0.001
     )
 
     def check(self) -> None:
@@ -279,21 +254,13 @@ class CameraEntry(Parameters):
         length=36,
     )
     delay: float = bounded(
-        'time from the exposure to the stamp, subtracted from the stamps of its images',
-        's',
-        _DELAYS,
-        0.0,
+        'time from the exposure to the stamp, subtracted from stamps', 's', _DELAYS, 0.0
     )
     line_time: float = bounded(
-        'time between the exposures of successive rows of a rolling shutter; delay is that of the'
-        ' middle row',
-        's',
-        _LINES,
-        0.0,
+        'time between rows of a rolling shutter; delay is of the middle row', 's', _LINES, 0.0
     )
     calibration_deviation: float = bounded(
-        'standard deviation of a pixel from errors of the calibration, common to all images; the'
-        ' uncertainty of rays that calibrate prints',
+        'uncertainty of rays from the calibration, as calibrate prints it',
         'px',
         (0.0, _WINDOWS[1]),
         0.0,

@@ -57,11 +57,7 @@ class CameraEntry(Parameters):
 
     calibration: str = quantity('calibration file, relative to the folder of this file', '')
     position: tuple[float, ...] | None = bounded(
-        'approximate position in the world, x y z, to resolve an ambiguity',
-        'm',
-        PLACES,
-        None,
-        length=3,
+        'approximate position, x y z, to resolve an ambiguity', 'm', PLACES, None, length=3
     )
     position_deviation: float = bounded(
         'standard deviation of the position', 'm', (_FINEST, 1e3), 0.3
@@ -97,10 +93,7 @@ class Reference(Parameters):
     points: tuple[ReferencePoint, ...] = quantity('reference points', '')
     distances: tuple[Distance, ...] = quantity('measured distances', '', default=())
     pixel_deviation: float = bounded(
-        'standard deviation of a pixel coordinate; 0.3 to 1 if read by eye',
-        'px',
-        (1e-6, 100.0),
-        0.05,
+        'standard deviation of pixels; 0.3 to 1 if read by eye', 'px', (1e-6, 100.0), 0.05
     )
     tip: tuple[float, ...] = bounded(
         'position at which the error of a marker is predicted, x y z',
