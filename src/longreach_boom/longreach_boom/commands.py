@@ -42,10 +42,10 @@ def add_studies(commands: Any) -> None:
     study = functools.partial(add_study, BOOM, commands)
     modes = study('modes', _run_modes, 'natural frequencies, compared with finite elements')
     _add_pose(modes, 'sprawled')
-    modes.add_argument('--pistons', choices=PISTONS, default='locked', help='(default: locked)')
+    modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
-    number, text = count(1_000_000), 'number of modes (default: 6)'
-    modes.add_argument('--count', metavar='N', type=number, default=6, help=text)
+    number = count(1_000_000)
+    modes.add_argument('--count', metavar='N', type=number, default=6, help='number of modes')
     add_format(modes)
     modes.add_argument('--plot', help='mode shapes')
 
@@ -66,7 +66,7 @@ def add_studies(commands: Any) -> None:
     release = study('release', _run_release, 'sudden release of a load', ())
     _add_pose(release, 'site', load=90.0)
     add_common(release, '--duration', help=_WHOLE)
-    text = 'friction of the pistons (default: on)'
+    text = 'friction of the pistons'
     release.add_argument('--friction', choices=('on', 'off'), default='on', help=text)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
 
@@ -78,10 +78,10 @@ def add_studies(commands: Any) -> None:
     )
     measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_common(measure, '--duration', help=_WHOLE)
-    text = 'sensor file, or default, or typical (default)'
+    text = 'sensor file, or default, or typical (by default)'
     measure.add_argument('--sensors', default='typical', help=text)
     measure.add_argument('--seed', help="of the noise (default: the sensor file's)")
-    measure.add_argument('--rate', default=20.0, help='rows per second (default: 20)')
+    measure.add_argument('--rate', default=20.0, help='rows per second')
     measure.add_argument('--csv', required=True, help='signals as columns')
 
 

@@ -59,21 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ' directory. A benchmark that was stopped goes on where it was. See docs/damping.md.',
     )
     damping.add_argument('--file', help='boom (default: the installed boom.yaml)')
-    damping.add_argument(
-        '--postures',
-        metavar='N',
-        type=count(10_000),
-        default=POSTURES,
-        help=f'how many of the drawn ones (default: {POSTURES})',
-    )
-    damping.add_argument(
-        '--disturbances',
-        type=names,
-        default=DISTURBANCES,
-        metavar='NAMES',
-        help=f'with commas (default: {",".join(DISTURBANCES)})',
-    )
-    damping.add_argument(
+    number, text = count(10_000), 'how many of the drawn ones'
+    add = damping.add_argument
+    add('--postures', metavar='N', type=number, default=POSTURES, help=text)
+    add('--disturbances', metavar='NAMES', type=names, default=DISTURBANCES, help='with commas')
+    add(
         '--controllers',
         type=names,
         default=tuple(CONTROLLERS),
@@ -81,11 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f'with commas, {", ".join(CONTROLLERS)}, yours as FILE.py:CLASS, or ros for a node'
         ' that answers on the topics of the namespace benchmark (default: all but this)',
     )
-    damping.add_argument(
-        '--results',
-        default=Path('out/damping'),
-        help='directory of the results (default: out/damping)',
-    )
+    add('--results', default=Path('out/damping'), help='directory of the results')
     add_workers(damping)
     add_format(damping)
     damping.set_defaults(run=_damping)

@@ -62,8 +62,7 @@ def add_studies(commands: Any) -> None:
     steps = add('steps', _run_steps, 'force in A by cohesions and step sizes (figures 5.33, 5.34)')
     add_results(steps, 'cohesion, step, time and force of all rows', 'the forces over time')
     out = add('breakout', _run_breakout, 'breakout forces of bucket and arm, and pin loads')
-    text = 'of the other joints (default: dig)'
-    out.add_argument('--pose', metavar='NAME', default='dig', help=text)
+    out.add_argument('--pose', metavar='NAME', default='dig', help='of the other joints')
     add_results(out, 'both strokes; column arm: 1 or 0: the bucket', 'forces, loads of joints')
     _add_pose(add('pose', _run_pose, 'lengths, levers and forces of a pose at rest'))
 
@@ -84,7 +83,7 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         choices=MODES,
         default='hydraulic',
         help='hydraulic: valves and oil; printed: prescribed forces; thesis: prescribed forces,'
-        ' no piston friction, soil force in the direction phi_1 (default: hydraulic)',
+        ' no piston friction, soil force in the direction phi_1',
     )
     add('--flow', type=positive, help="of the bucket's open valve [L/min]; mode hydraulic only")
     add(
@@ -95,7 +94,7 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         help="lock boom and arm, so that the bucket's joint stands, as (4.1) assumes; mode"
         ' hydraulic only',
     )
-    add('--pose', metavar='NAME', default='dig', help='initial pose of the file (default: dig)')
+    add('--pose', metavar='NAME', default='dig', help='initial pose of the file')
     _add_soil(parser)
     add_common(parser, '--duration', help='of the run (default: of the scenario)')
 
@@ -303,7 +302,7 @@ def _add_inverse(inverse: argparse.ArgumentParser) -> None:
         '--soil',
         choices=loads.SOIL_SOURCES,
         default='file',
-        help="force on the tooth: of the file, by the soil's law, or none (default: file)",
+        help="force on the tooth: of the file, by the soil's law, or none",
     )
     add('--surface', type=finite, help="height of the soil [m] (default: the edge's at first)")
     _add_depth(inverse, 'surface')
@@ -361,7 +360,7 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
         help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
         ' rods are side by side, of both [m^2]',
     )
-    add('--youngs-modulus', type=positive, default=STEEL, help=f'E [Pa] (default: {STEEL:g})')
+    add('--youngs-modulus', type=positive, default=STEEL, help='E [Pa]')
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
 
 

@@ -34,11 +34,8 @@ def add_studies(commands: Any) -> None:
     """Add the subcommands that only a harvester has."""
     study = functools.partial(add_study, HARVESTER, commands)
     by_hand = study('drive', _drive, 'drive a running harvester with the keyboard; q quits')
-    by_hand.add_argument(
-        '--speed',
-        default=0.5,
-        help='of what a key moves: deflection of its stick, above 0 to 1 (default: 0.5)',
-    )
+    text = 'of what a key moves: deflection of its stick, above 0 to 1'
+    by_hand.add_argument('--speed', default=0.5, help=text)
     add_node_options(by_hand, 'harvester')
     add_format(by_hand)
 

@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--cse',
         choices=('on', 'off'),
         default='on',
-        help='abbreviate what stands more than once; off: write everything out (default: on)',
+        help='abbreviate what stands more than once; off: write everything out',
     )
     generate.set_defaults(run=_generate)
 
@@ -110,9 +110,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     growth = commands.add_parser(
         'growth', help='processor time and operations by the number of links'
     )
-    growth.add_argument(
-        '--links', metavar='N', type=int, default=8, help='largest number of links (default: 8)'
-    )
+    text = 'largest number of links'
+    growth.add_argument('--links', metavar='N', type=int, default=8, help=text)
     add_format(growth)
     growth.add_argument('--plot', help='both, beside the paper')
     growth.set_defaults(run=_growth)
@@ -120,21 +119,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     """Add ``--form`` and ``--as-printed``."""
-    add_common(
-        parser,
-        '--form',
-        'reduced',
-        choices=FORMS,
-        help='reduced: closed form in relative angles; trace: the matrices of the paper'
-        ' (default: reduced)',
-    )
-    add_common(
-        parser,
-        '--as-printed',
-        False,
-        action='store_true',
-        help="the paper's trace form with its Coriolis terms and M_ff, which are wrong",
-    )
+    text = 'reduced: closed form in relative angles; trace: the matrices of the paper'
+    add_common(parser, '--form', 'reduced', choices=FORMS, help=text)
+    text = "the paper's trace form with its Coriolis terms and M_ff, which are wrong"
+    add_common(parser, '--as-printed', False, action='store_true', help=text)
 
 
 def _model(options: argparse.Namespace) -> Model:

@@ -148,7 +148,7 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
         '--bag': (Path, 'DIR'),
         '--csv': (Path, 'FILE'),
         '--export': (Path, 'FILE.html'),
-        '--format': (('table', 'json'), '', 'table for people (default), json for programs'),
+        '--format': (('table', 'json'), '', 'table for people, json for programs'),
         '--movement': (str, 'MARKER=FILE'),
         '--out': (Path, 'FILE'),
         '--overlay': (Path, 'FILE'),
@@ -180,7 +180,17 @@ def with_vocabulary(flags: Iterable[str], given: dict[str, Any]) -> dict[str, An
         # Options of one command: the unit in their help stands for the value.
         unit = re.search(r'\[(.+?)\]', text)
         words = {'metavar': unit[1].upper()} if unit else {}
-    return words | given | {'help': text}
+    return words | given | {'help': with_default(text, given.get('default'))}
+
+
+def with_default(text: str, default: Any) -> str:
+    """Return a help with the default at its end, if there is one that the help does not say."""
+    is_said = 'default' in text or isinstance(default, bool | list | None)
+    if is_said or default in ('', (), argparse.SUPPRESS):
+        return text
+    values = default if isinstance(default, tuple) else (default,)
+    shown = ','.join(f'{one:g}' if isinstance(one, float) else str(one) for one in values)
+    return f'{text} (default: {shown})'.strip()
 
 
 def add_common(
@@ -197,6 +207,7 @@ def add_common(
     action = command._option_string_actions.get(flag) or command.add_argument(
         flag, default=argparse.SUPPRESS, **words
     )
+    action.help = with_default(action.help or '', default)
     parser.set_defaults(**{action.dest: default})
     if command is not parser:
         shown.group_of(action)._group_actions.append(action)

@@ -32,8 +32,7 @@ _MOST_NOTES = 8
 def add_linearize(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``linearize`` beside those of the machine and its scenario."""
     # Where markers are detected --at is a pixel.
-    text = 'time of the run (default: 0)'
-    parser.add_argument('--time', '--at', dest='at', default=0.0, help=text)
+    parser.add_argument('--time', '--at', dest='at', default=0.0, help='time of the run')
     parser.add_argument(
         '--free',
         action='store_true',

@@ -24,7 +24,15 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
 from longreach_machine import MachineSpec, check_curves
 from longreach_machine.runs import Columns, Run
-from longreach_tools.arguments import add_common, finite, names, not_negative, numbers, positive
+from longreach_tools.arguments import (
+    add_common,
+    finite,
+    names,
+    not_negative,
+    numbers,
+    positive,
+    with_default,
+)
 from longreach_tools.comparison import report_comparison, report_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_node_options, add_results, radians_of
@@ -134,20 +142,17 @@ def add_options(
         rule, kind = rule_of(field), types[field.name]
         words: dict[str, Any] = {}
         unit = f' [{rule.unit}]' if rule.unit not in ('', '1') else ''
-        shown = field.default
         if kind is bool and not field.default:
             words = {'action': 'store_const', 'const': True}
-            shown = ''
         elif kind is bool:
-            words, shown = {'choices': ('on', 'off')}, 'on'
+            words = {'choices': ('on', 'off')}
         elif rule.choices:
             words = {'choices': rule.choices}
         elif kind is not str:
             words = {'type': int if kind is int else finite}
-            shown = f'{shown:g}'
-        default = f' (default: {shown})' if shown else ''
-        flag = '--' + field.name.replace('_', '-')
-        add_common(parser, flag, help=f'{rule.description}{unit}{default}', **words)
+        usual = 'on' if field.default is True else field.default
+        text = with_default(f'{rule.description}{unit}', usual)
+        add_common(parser, '--' + field.name.replace('_', '-'), help=text, **words)
 
 
 def options_of(arguments: argparse.Namespace, options: type[Options], **otherwise: Any) -> Options:
@@ -287,9 +292,9 @@ def _add_run(spec: Spec, commands: Any) -> None:
     run = functools.partial(_run, spec)
     parser = add_study(spec, commands, 'run', run, 'run a scenario file', ())
     if spec.scenario:
-        text, usual = f'a file or a name (default: {spec.scenario})', Path(spec.scenario)
         words: dict[str, Any] = {'metavar': 'SCENARIO', 'nargs': '?', 'type': Path}
-        parser.add_argument('scenario', default=usual, help=text, **words)
+        words['default'] = Path(spec.scenario)
+        parser.add_argument('scenario', help='a file or a name', **words)
     add_common(parser, '--duration', help='of the run (default: of the scenario)')
     add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
 
@@ -297,8 +302,7 @@ def _add_run(spec: Spec, commands: Any) -> None:
 def add_scenario(spec: Spec, parser: argparse.ArgumentParser) -> None:
     """Add ``--scenario``, if the machine has several."""
     if spec.scenario:
-        text = f'(default: {spec.scenario})'
-        add_common(parser, '--scenario', Path(spec.scenario), help=text)
+        add_common(parser, '--scenario', Path(spec.scenario))
 
 
 def _run(spec: Spec, arguments: argparse.Namespace) -> int:
@@ -408,8 +412,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     parser = add_study(spec, commands, 'compare', run, text, spec.of_recording)
     parser.add_argument('bag', metavar='BAG', type=Path)
     add_scenario(spec, parser)
-    text = f'the {spec.name} (default: {spec.name})'
-    add_common(parser, '--namespace', spec.name, help=text)
+    add_common(parser, '--namespace', spec.name, help=f'the {spec.name}')
     add_results(parser, 'write the recorded run, row by row', spec.figure())
 
 
@@ -597,7 +600,7 @@ def _add_valves(spec: Spec, commands: Any) -> None:
         type=bounded,
         help='spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
     )
-    text = 'of real time, after which they are closed (default: 1)'
+    text = 'of real time, after which they are closed'
     parser.add_argument('--duration', default=1.0, help=text)
 
 

@@ -29,7 +29,7 @@ then change {package}/longreach_{name}/machine.py, and run it again."""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add name and directory."""
     parser.add_argument('name', help='of the machine: small letters, digits and _')
-    parser.add_argument('--out', metavar='DIR', default=Path('src'), help='(default: src)')
+    parser.add_argument('--out', metavar='DIR', default=Path('src'), help='directory')
     parser.set_defaults(run=_run)
 
 

@@ -44,14 +44,13 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int]) -> None:
     """Add the subcommand ``demo`` with ``--out``."""
     parser = commands.add_parser('demo', help=text)
-    text = 'default: out/demo'
-    parser.add_argument('--out', metavar='DIR', default=Path('out/demo'), help=text)
+    parser.add_argument('--out', metavar='DIR', default=Path('out/demo'))
     parser.set_defaults(run=run)
 
 
 def add_node_options(parser: argparse.ArgumentParser, machine: str) -> None:
     """Add ``--namespace`` and ``--network`` for requests to running nodes."""
-    add_common(parser, '--namespace', machine, help=f'the {machine} (default: {machine})')
+    add_common(parser, '--namespace', machine, help=f'the {machine}')
     add_common(parser, '--network', False)
     parser.set_defaults(timeout=ANSWER)
 

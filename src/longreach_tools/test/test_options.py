@@ -38,6 +38,11 @@ def options():
             for action in group._group_actions:
                 if action.option_strings and action.dest != 'help':
                     found[name_of(action.option_strings)[0]].append((group.title, action))
+                # Shared options have defaults of each subcommand.
+                usual = parser.get_default(action.dest)
+                if isinstance(usual, int | float) and not isinstance(usual, bool):
+                    assert f'{usual:g}' in action.help, action
+                    assert 'default' in action.help, action
     return found
 
 

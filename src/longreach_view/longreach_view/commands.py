@@ -59,8 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='launch file and its arguments, or recordings; default: what runs',
     )
     parser.add_argument('--demo', action='store_true', help='start all machines')
-    text = f'default: {PORT}; 0: any free'
-    parser.add_argument('--port', metavar='N', type=_port, default=PORT, help=text)
+    parser.add_argument('--port', metavar='N', type=_port, default=PORT, help='0: any free')
     parser.add_argument(
         '--host',
         metavar='ADDRESS',

@@ -71,7 +71,7 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         help='bag time: time of arrival (default), or the stamp of a message; with stamps, a '
         'simulation that ran faster than real time is played in real time',
     )
-    add_common(parser, '--namespace', '/', help='relative topic names (default: /)')
+    add_common(parser, '--namespace', '/', help='relative topic names')
     add_common(parser, '--network', False)
     add_format(parser)
     parser.set_defaults(run=_record)
@@ -88,7 +88,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         dest='rate',
         type=not_negative,
         default=1.0,
-        help='against bag time (default: 1); 0: as fast as possible',
+        help='against bag time; 0: as fast as possible',
     )
     add('-l', '--loop', action='store_true', help='play again and again, until Ctrl-C')
     add(
@@ -119,7 +119,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
         const=1,
         default=0,
         metavar='N',
-        help='wait until each topic has N subscribers (default: 1)',
+        help='wait until each topic has N subscribers, 1 without a number',
     )
     add_common(parser, '--network', False)
     parser.set_defaults(run=_play)

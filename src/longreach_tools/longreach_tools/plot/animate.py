@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--urdf', help='robot description')
     parser.add_argument('--file', help='machine, for traces (default: installed)')
     parser.add_argument('--no-traces', action='store_true', help='the machine alone')
-    parser.add_argument('--speed', default=1.0, help='against recorded time (default: 1)')
+    parser.add_argument('--speed', default=1.0, help='against recorded time')
     parser.add_argument(
         '--size', type=_size, default=(800, 450), metavar='WxH', help='[px] (default: 800x450)'
     )
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=100.0,
         metavar='N',
-        help='of text and lines: 200 with twice the size for sharp displays (default: 100)',
+        help='of text and lines: 200 with twice the size for sharp displays',
     )
     parser.add_argument(
         '--rate',
