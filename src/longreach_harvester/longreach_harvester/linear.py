@@ -34,12 +34,14 @@ from longreach_harvester.bodies import (
 )
 from longreach_harvester.machine import Harvester, HarvesterState
 from longreach_harvester.model import BALANCE, FLOW_1, FLOW_2, PRESSURE_2, RAIL, SIZE, WIDTH, rates
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS
+from longreach_harvester.parameters import JOINTS
 from longreach_harvester.simulation import columns_of, series
 from longreach_machine.linear import Signal, SmoothModel
 
 # Opening of a valve at the edge of its dead band.
 _EDGE = 1e-2
+# Columns of the states.
+_STATES = ('q_*', 'rate_*', 'p_1_*', 'p_2_*', 'q_1_*', 'q_2_*')
 
 
 @kernel
@@ -152,16 +154,9 @@ def smooth_model(machine: Harvester, state: HarvesterState, free: bool) -> Smoot
         row = np.concatenate([whole(x), positions(x, u), closed, state.balance])
         return series(machine, np.zeros(1), row[None])[0, 1:]
 
-    names = [
-        *((f'q_{name}', 'rad') for name in JOINTS),
-        *((f'rate_{name}', 'rad/s') for name in JOINTS),
-        *((f'p_{side}_{name}', 'Pa') for side in (1, 2) for name in JOINTS),
-        *((f'q_{side}_{name}', 'm^3/s') for side in (1, 2) for name in JOINTS),
-        *((f'q_{name}', 'rad') for name in HEAD_JOINTS),
-        *((f'rate_{name}', 'rad/s') for name in HEAD_JOINTS),
-    ][:size]
+    states = [Signal(c.name, c.unit) for c in columns if c.family in _STATES]
     return SmoothModel(
-        tuple(Signal(*pair) for pair in (*names, *((f'spool_{JOINTS[i]}', '1') for i in lagged))),
+        (*states, *(Signal(f'spool_{JOINTS[i]}', '1') for i in lagged)),
         (
             *(Signal(f'spool_{name}', '1') for name in JOINTS),
             *(Signal(f'torque_{name}', 'N m') for name in JOINTS),
