@@ -33,6 +33,7 @@ from longreach_excavator.motion import (
     RATE,
     ROD,
     SIZE,
+    SOIL,
     SPOOL,
     advance_adaptive,
     advance_motion,
@@ -41,7 +42,13 @@ from longreach_excavator.observation import NOTHING, observe
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.terrain import flat_ground
-from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_time
+from longreach_machine.machine import (
+    BY_SCENARIO,
+    ByScenario,
+    HydraulicSample,
+    JointSample,
+    step_time,
+)
 from longreach_machine.runs import PartialRunError
 from longreach_machine.scenarios import spools_at
 
@@ -301,6 +308,22 @@ class Excavator:
     ) -> JointSample:
         """Return the joints of the robot description, see :func:`moving_joints`."""
         return moving_joints(self.parameters, state.y, self.observed(state))
+
+    def hydraulic_sample(
+        self,
+        state: ExcavatorState,
+        command: ExcavatorCommand | ByScenario,  # noqa: ARG002
+    ) -> HydraulicSample:
+        """Return pressures, flows and spools."""
+        y, observed = state.y, self.observed(state)
+        # Below the vapour pressure the state counts missing oil.
+        head, rod = np.maximum(np.split(y[HEAD:SPOOL], 2), self.parameters.oil.vapour_pressure)
+        into, out = (
+            tuple(observed[f'{side}_flow_{name}'] for name in CYLINDERS)
+            for side in ('head', 'rod')
+        )
+        head, rod, spools = (tuple(part.tolist()) for part in (head, rod, y[SPOOL:SOIL]))
+        return HydraulicSample(CYLINDERS, head, rod, into, out, spools)
 
 
 def _array(forces: tuple[float | None, ...]) -> np.ndarray:
