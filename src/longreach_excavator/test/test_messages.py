@@ -1,4 +1,4 @@
-"""Between the library and messages, where no run of a node shows it; forces as they are seen."""
+"""Messages of the nodes, where no run of them shows it; forces as they are seen."""
 
 import math
 
@@ -11,8 +11,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
-from longreach_excavator import conversions
-from longreach_excavator.columns import OBSERVED
+from longreach_excavator import nodes
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import CLOSED, Excavator, ExcavatorCommand
 from longreach_excavator.motion import SIZE
@@ -26,11 +25,11 @@ HEADER = Header(stamp=Time(sec=47, nanosec=930_000_000), frame_id='excavator_bas
 
 def test_the_soil_acts_at_the_tooth():
     seen = {'soil_x': 3.0, 'soil_z': -5.0, 'tip_x': 7.0, 'tip_z': -2.0, 'soil_moment': 0.0}
-    torque = conversions.soil_force_to_message(seen, HEADER).wrench.torque
+    torque = nodes.soil_force_to_message(seen, HEADER).wrench.torque
     moment = np.cross([7.0, 0.0, -2.0], [3.0, 0.0, -5.0])
     assert [torque.x, torque.y, torque.z] == moment.tolist()
     # A moment about the tooth is positive where it lifts, about -y.
-    pressed = conversions.soil_force_to_message(seen | {'soil_moment': 40.0}, HEADER)
+    pressed = nodes.soil_force_to_message(seen | {'soil_moment': 40.0}, HEADER)
     assert pressed.wrench.torque.y == moment[1] - 40.0
 
 
@@ -38,7 +37,7 @@ def test_terrain(excavator):
     machine = Excavator(excavator, dig_scenario(depth='terrain'))
     state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.0)
     ground, volume = machine.constants.ground, state.y[SIZE]
-    message = conversions.terrain_to_message(ground, state.y, HEADER)
+    message = nodes.terrain_to_message(ground, state.y, HEADER)
     again = deserialize_message(serialize_message(message), Terrain)
     assert again.header == HEADER
     assert (again.start, again.cell) == (ground.start, 0.05)
@@ -52,12 +51,12 @@ def test_terrain(excavator):
     assert math.pi / 4.0 * diameter**2 * ground.width == pytest.approx(volume)
     assert abs(middle - tooth) < excavator.bucket.length
     load = (middle, diameter, ground.width)
-    *_, drawn, body = conversions.forces_to_message({}, line, HEADER, load).markers
+    *_, drawn, body = nodes.forces_to_message({}, line, HEADER, load).markers
     assert (drawn.ns, body.ns, body.type) == ('ground', 'load', Marker.CYLINDER)
     assert max(p.z for p in drawn.points) == pytest.approx(line[:, 1].max(), abs=0.05)
     assert (body.action, body.scale.z) == (Marker.ADD, 1.1)
     empty = (middle, 0.0, ground.width)
-    (*_, none) = conversions.forces_to_message({}, line, HEADER, empty).markers
+    (*_, none) = nodes.forces_to_message({}, line, HEADER, empty).markers
     assert none.action == Marker.DELETE
 
 
@@ -70,22 +69,22 @@ def test_terrain(excavator):
     ],
 )
 def test_commands(excavator, given, command):
-    assert conversions.command_from_message(ValveCommand(**given), excavator) == command
+    assert nodes.command_from_message(ValveCommand(**given), excavator) == command
 
 
 def test_forces_that_no_cylinder_has(excavator):
     message = ValveCommand(force=[0.0, math.nan, 0.0])
     with pytest.raises(InputError, match=r'for arm = nan N, allowed: \[-824479'):
-        conversions.command_from_message(message, excavator)
+        nodes.command_from_message(message, excavator)
 
 
-def test_an_empty_chamber_has_the_vapour_pressure():
+def test_an_empty_chamber_has_the_vapour_pressure(excavator):
     """What the state counts below is missing oil, not a pressure."""
-    y, still = np.full(SIZE, 7e5), dict.fromkeys(OBSERVED, 0.0)
-    y[6], y[11] = -2.4e7, 1e3
-    message = conversions.hydraulics_to_message(y, still, 2e3, HEADER)
-    pressures = [message.head_pressure.tolist(), message.rod_pressure.tolist()]
-    assert pressures == [[2e3, 7e5, 7e5], [7e5, 7e5, 2e3]]
+    machine = Excavator(excavator.with_value('oil.vapour_pressure', 2e3), dig_scenario())
+    state = machine.initial_state()
+    state.y[6:12] = -2.4e7, 7e5, 7e5, 7e5, 7e5, 1e3
+    shown = machine.hydraulic_sample(state, CLOSED)
+    assert shown.head_pressure + shown.rod_pressure == (2e3, 7e5, 7e5, 7e5, 7e5, 2e3)
 
 
 def test_arrows_start_at_pins_and_a_metre_is_fifty_kilonewtons(standard):
