@@ -78,7 +78,7 @@ from longreach_markers.tracking.frames import RigFrame as RigFrame
 from longreach_markers.tracking.image_sets import ImageSet as ImageSet
 from longreach_markers.tracking.image_sets import ImageSets as ImageSets
 from longreach_markers.tracking.pose_agreement import Agreement as Agreement
-from longreach_markers.tracking.pose_agreement import CameraJudge as CameraJudge
+from longreach_markers.tracking.pose_agreement import CameraMonitor as CameraMonitor
 from longreach_markers.tracking.pose_agreement import Refinement as Refinement
 from longreach_markers.tracking.pose_agreement import compare_poses as compare_poses
 from longreach_markers.tracking.pose_agreement import refine_pose as refine_pose

@@ -17,7 +17,7 @@ from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers import (
     Agreement,
-    CameraJudge,
+    CameraMonitor,
     ClockOffset,
     Clocks,
     DistanceCheck,
@@ -112,7 +112,7 @@ def test_a_camera_that_shares_no_marker_is_compared_through_another():
 
 def test_a_running_tracker_judges_two_cameras_at_a_time():
     rig, frames = shown(left='one two three', right='', top='one two three')
-    judge = CameraJudge(rig, 100.0)
+    judge = CameraMonitor(rig, 100.0)
     for frame in frames:
         judge.add(frame)
     assert not judge.work(109.0)

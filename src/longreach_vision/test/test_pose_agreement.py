@@ -13,7 +13,7 @@ from swinging import followed
 
 from longreach_markers import (
     Agreement,
-    CameraJudge,
+    CameraMonitor,
     Estimate,
     Follower,
     Location,
@@ -158,7 +158,7 @@ def test_rings_show_that_all_cameras_are_wrong_by_the_same_scale(scale, tone, to
         camera = rig.cameras[side].camera
         lens = dataclasses.replace(camera, fx=scale * camera.fx, fy=scale * camera.fy)
         rig = with_camera(rig, side, camera=lens)
-    judge = CameraJudge(rig, 0.0)
+    judge = CameraMonitor(rig, 0.0)
     for frame in followed(Follower(rig), lambda side, _: digitised(exact[side], rng), 10):
         judge.add(frame)
     while not judge.work(99.0):

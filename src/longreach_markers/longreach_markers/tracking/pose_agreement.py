@@ -327,8 +327,8 @@ def refine_pose(
     )
 
 
-class CameraJudge:
-    """Judges clocks and poses of a rig's cameras by their latest sightings."""
+class CameraMonitor:
+    """Watches clocks and poses of a rig's cameras by their latest sightings."""
 
     def __init__(self, rig: Rig, now: float) -> None:
         # Not at the first estimate, while images wait.

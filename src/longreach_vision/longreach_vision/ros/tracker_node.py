@@ -21,7 +21,7 @@ from longreach_dynamics.errors import InputError, named
 from longreach_markers import (
     TRACKED,
     BitDepth,
-    CameraJudge,
+    CameraMonitor,
     Follower,
     ImageSet,
     ImageSets,
@@ -90,7 +90,7 @@ class MarkerTracker:
         self._stamp = 0
         # Arrival of the latest image, or the start, on the monotonic clock [s].
         self.heard = time.monotonic()
-        self._judge = CameraJudge(self._rig, self.heard)
+        self._judge = CameraMonitor(self._rig, self.heard)
         self._report = TrackingReport(
             self._pairs, self._topics, self._rig.tracking.gap, settings.latency
         )
@@ -197,7 +197,7 @@ class MarkerTracker:
             self._publishers.show_cameras(self._rig, images.stamp, self._shown)
         if self._follower is None:
             self._follower = Follower(self._rig)
-            self._judge = CameraJudge(self._rig, time.monotonic())
+            self._judge = CameraMonitor(self._rig, time.monotonic())
             self._latest.clear()
         self._latest.update({name: (images.images[name], at) for name, at in images.times.items()})
         begun = time.perf_counter()
