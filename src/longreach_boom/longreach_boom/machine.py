@@ -99,11 +99,6 @@ class Boom:
         self.scenario.check_with(self.parameters, self.step)
 
     @functools.cached_property
-    def _known(self) -> dict[tuple[Load, ...], Constants]:
-        """Return the latest result of :meth:`constants`."""
-        return {}
-
-    @functools.cached_property
     def _load_changes(self) -> list[tuple[int, Load | None]]:
         """Return (step, load or None for a release), in order of time."""
         changes = self.scenario.load_changes(self.parameters)
@@ -111,11 +106,7 @@ class Boom:
 
     def constants(self, loads: tuple[Load, ...]) -> Constants:
         """Return the numbers of the boom with loads, for compiled code."""
-        # Looked up in each call of advance: hashing all parameters would take longer than a step.
-        if loads not in self._known:
-            self._known.clear()
-            self._known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
-        return self._known[loads]
+        return constants_of(self.parameters, loads, self.scenario.friction)
 
     def initial_state(self) -> BoomState:
         """Return the boom at rest with its loads; InputError for a step that is too long."""

@@ -42,14 +42,8 @@ EVENTS = ('release', 'attach')
 _TIP = 1.01
 # Triangulated by the installed rig; poses from eight points, measured to 3 mm: docs/vision.md.
 CAMERAS = MarkerErrors(rate=15.0, noise=2e-4, constant=3.3e-3)
-# Rows of a planned recording [Hz], and kinds of sensors by the start of their signals.
+# Rows of a planned recording [Hz].
 _RATE = 20.0
-_KINDS = {
-    'inclination': 'inclination_',
-    'pressure': 'p_',
-    'encoder': 'piston_',
-    'strain': 'strain_',
-}
 _EXACT = CAMERAS._replace(noise=0.0, constant=0.0)
 # Motion of a piston that slips [m], and by how much noise seems larger then: what follows depends
 # on when it slips, and a search may end in another minimum.
@@ -285,23 +279,19 @@ def releases(
             slips = bool(np.ptp(truth.kinds['encoder'][1], axis=0).max() > _STICKS)
             name += ' (slips)' if slips else ''
             exact = measured(truth._replace(name=name), ideal, _EXACT)
-            # Noise of fewer rows that are means of more.
             signals = {}
-            for signal, shown in exact.signals.items():
-                kind = next((k for k, start in _KINDS.items() if signal.startswith(start)), '')
-                every = 1
-                deviation = CAMERAS.noise
-                if kind:
-                    sensor = getattr(typical, kind)
+            for kind, (names, _) in truth.kinds.items():
+                every, deviation = 1, CAMERAS.noise
+                if sensor := getattr(typical, kind, None):
+                    # Noise of fewer rows that are means of more.
                     every = round(1.0 / (_RATE * SAMPLE_TIME))
                     count = (sensor.rate or 1.0 / SAMPLE_TIME) / _RATE
                     deviation = math.hypot(sensor.noise, sensor.step / math.sqrt(12.0))
                     deviation /= math.sqrt(count)
                 deviation *= _SLIPPERY if slips else 1.0
-                times = shown.times[::every]
-                signals[signal] = Signal(
-                    times, shown.values[::every], np.full(times.size, deviation)
-                )
+                for signal in names:
+                    times, values = (part[::every] for part in exact.signals[signal][:2])
+                    signals[signal] = Signal(times, values, np.full(times.size, deviation))
             found[name] = (scenario, exact._replace(signals=signals))
     return found
 
