@@ -182,11 +182,7 @@ def _change(problem: PairFit, found: Fit) -> tuple[float, np.ndarray] | None:
                 costs, unknowns = _least(before.T @ head @ before + after.T @ tail @ after, prior)
                 b = int(np.argmin(costs))
                 if costs[b] < least:
-                    least, x, offsets = (
-                        float(costs[b]),
-                        np.append(unknowns[b], 1.0),
-                        np.zeros(0),
-                    )
+                    least, x, offsets = float(costs[b]), np.append(unknowns[b], 1.0), np.zeros(0)
                     if many == 1:
                         offsets = found.offsets[segment] + problem.interval * np.array([i, j])
                         offsets += x[[segment, size]]

@@ -99,10 +99,7 @@ class Rays:
         )
         # e = b . (d_l x d_r); by b: d_l x d_r, by d_l: d_r x b, by d_r: b x d_l.
         self.by_base = np.cross(self._left, self.right)
-        self.by_rays = (
-            np.cross(self.right, self._base),
-            np.cross(self._base, self._left),
-        )
+        self.by_rays = np.cross(self.right, self._base), np.cross(self._base, self._left)
         self.gaps = self.by_base @ self._base
 
     def gradients(self) -> np.ndarray:
@@ -318,12 +315,7 @@ class PairFit:
         return found._replace(deviations=endless, line_deviations=np.full(2, math.inf))
 
     def _fit(
-        self,
-        rows: Rows,
-        offsets: np.ndarray,
-        *,
-        with_offset: bool = True,
-        lines: int = 0,
+        self, rows: Rows, offsets: np.ndarray, *, with_offset: bool = True, lines: int = 0
     ) -> Fit:
         """Solve the linearised equations, with weights that follow the residuals."""
         weights, scale, count = np.ones(len(rows.times)), 1.0, len(offsets)
@@ -340,10 +332,7 @@ class PairFit:
             inverse = np.linalg.inv(matrix.T @ weighted + np.diag(prior))
             unknowns = inverse @ (weighted.T @ right)
             residuals = right - matrix @ unknowns
-            before, scale = (
-                scale,
-                1.4826 * float(np.median(np.abs(residuals))) * freedom,
-            )
+            before, scale = scale, 1.4826 * float(np.median(np.abs(residuals))) * freedom
             scale = max(scale, _LEAST_SCALE)
             size = np.abs(residuals) / scale
             weights = np.minimum(1.0, HUBER / np.maximum(size, HUBER))
