@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_crane.machine import Command, Crane
-from longreach_crane.model import Constants, load_position
+from longreach_crane.model import load_position
 from longreach_crane.parameters import CraneParameters, load_machinery
 from longreach_crane.scenario import Disturbance, Scenario, load_scenario
 from longreach_dynamics.resources import share_directory
@@ -90,7 +90,7 @@ def _load_position_at_end(
     for start, end in itertools.pairwise(edges):
         force = _PUSH if start < _PUSH_END else 0.0
         state = crane.advance(state, Command(force, False), start, end - start)
-    return float(load_position(state.x, Constants.of(parameters, linear=model == 'linear')))
+    return float(load_position(state.x, crane.constants))
 
 
 def task_scenario(task: str) -> Scenario:

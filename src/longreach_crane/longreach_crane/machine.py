@@ -93,20 +93,22 @@ class Crane:
         """Return the scenario's initial state."""
         return CraneState(self.scenario.initial_state.vector())
 
+    def inputs(self, command: Command, time: float, duration: float) -> Inputs:
+        """Return what acts for ``duration`` [s] after ``time`` [s]."""
+        return Inputs(
+            desired_force=float(command.force),
+            disturbance=float(self.scenario.disturbance(time + 0.5 * duration)),
+            friction=self.constants.d_brake if command.brake else self.constants.d_c,
+            car=HELD if command.brake and self.brake == 'rigid' else FREE,
+        )
+
     def advance(
         self, state: CraneState, command: Command, time: float, duration: float
     ) -> CraneState:
         """Return the state ``duration`` [s] after ``time`` [s]; raises IntegrationError."""
-        p, x = self.constants, state.x
-        held = command.brake and self.brake == 'rigid'
-        if held and state.car == FREE:
+        p, x, inputs = self.constants, state.x, self.inputs(command, time, duration)
+        if inputs.car == HELD and state.car == FREE:
             x = stop_car(x, p)
-        inputs = Inputs(
-            desired_force=float(command.force),
-            disturbance=float(self.scenario.disturbance(time + 0.5 * duration)),
-            friction=p.d_brake if command.brake else p.d_c,
-            car=HELD if held else FREE,
-        )
         x_end, _, _, status = advance_motion(
             float(time), float(duration), x, inputs, p, self.relative, self.absolute
         )

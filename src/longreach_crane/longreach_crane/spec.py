@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from longreach_crane.description import ROOT_FRAME, robot_description
-from longreach_crane.machine import BRAKES, MODELS, Crane
-from longreach_crane.model import FREE, HELD, Constants, Inputs, stop_car
+from longreach_crane.machine import BRAKES, MODELS, Command, Crane
+from longreach_crane.model import HELD, stop_car
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import CraneRun, columns_of, simulate, smooth_model
@@ -138,17 +138,11 @@ class CraneSpec(MachineSpec[Machinery, Scenario, CraneOptions]):
         check_instant(time, scenario.duration, T)
         run = self.simulate(parameters, scenario.replace(duration=max(time, T)), options)
         run.check()
-        row = round(time / T)
+        row, crane = round(time / T), self.machine(parameters, scenario, options)
         x, brake = run.table[row, 1:6], bool(run.column('brake')[row]) and not free
-        p = Constants.of(parameters.crane, linear=options.model == 'linear')
-        held = brake and options.brake == 'rigid'
-        inputs = Inputs(
-            desired_force=float(run.column('command')[row]),
-            disturbance=float(scenario.disturbance(time + 0.5 * T)),
-            friction=p.d_brake if brake else p.d_c,
-            car=HELD if held else FREE,
-        )
-        return smooth_model(stop_car(x, p) if held else x, inputs, p)
+        inputs = crane.inputs(Command(run.column('command')[row], brake), time, T)
+        p = crane.constants
+        return smooth_model(stop_car(x, p) if inputs.car == HELD else x, inputs, p)
 
     def columns(self, parameters: Machinery) -> Columns:
         """Return the columns of a run."""
