@@ -192,7 +192,7 @@ def test_a_plan_names_experiments_and_writes_them(monkeypatch, tmp_path, capsys)
     ('words', 'text'),
     [
         (('--parameters', 'gauge_bias_1'), '--parameters gauge_bias_1, allowed: at least one'),
-        (('--masses', '-3,90'), '--masses -3, allowed: above 0 kg'),
+        (('--masses', '-3,90'), '--masses = -3 kg, allowed: (0, inf) kg'),
         (('--out', '{folder}'), 'plan_2.yaml is of an earlier plan'),
         (('--out', '{folder}/plan_2.yaml'), 'plan_2.yaml cannot be written: File exists'),
     ],

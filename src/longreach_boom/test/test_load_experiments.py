@@ -182,7 +182,7 @@ def test_late_stamps_of_cameras_are_unknown(boom, light):
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'parameters': ['weight']}, "parameter 'weight', allowed: the groups"),
+        ({'parameters': ['weight']}, "parameter = 'weight', allowed: "),
         ({'signals': ['tension']}, 'has no signal tension'),
         ({'validation': ['light']}, 'all recordings are for validation'),
     ],

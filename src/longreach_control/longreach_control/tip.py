@@ -25,7 +25,7 @@ from longreach_boom.model import constants_of
 from longreach_control.controller import Measured, Wanted
 from longreach_control.modal import ModalFeedback
 from longreach_control.plant import Situation
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import check_within
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_machine.control import low_pass
 from longreach_machine.trajectory_following import FARTHEST
@@ -57,8 +57,7 @@ class TipControl(ModalFeedback):
         super().__init__(situation)
         pump = situation.boom.oil.pump
         self._flow = (pump.flow if pump else np.inf) if pump_flow is None else pump_flow
-        if not self._flow > 0.0:
-            raise InputError(f'pump_flow = {self._flow} m^3/s, allowed: above 0')
+        check_within('pump_flow', self._flow, '(0, inf] m^3/s')
         self._compensation = compensation
         self.still = 0.0  # how long nobody has moved the tip [s]
         self._angles = np.array(situation.angles, dtype=float)

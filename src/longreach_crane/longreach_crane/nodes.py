@@ -29,7 +29,7 @@ from longreach_crane.machine import Command, Crane, CraneState
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import Machinery
 from longreach_crane.spec import CRANE, ControlOptions, PlantOptions
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
 from longreach_node.clock import LivingClock, steady_clock
@@ -86,11 +86,8 @@ class PlantNode(Base[CraneState, Command]):
     def command_of(self, message: CraneCommand) -> Command:
         """Return the command of a message; refuse one beyond the maximum force."""
         most = self.described.controller.maximum_force
-        if not abs(message.force) <= most:
-            raise InputError(
-                f'force = {message.force:g} N, allowed: [{-most:g}, {most:g}] N, the maximum_force'
-                ' of the crane file'
-            )
+        allowed = f'[{-most}, {most}] N; the maximum_force of the crane file'
+        check_within('force', message.force, allowed)
         return Command(message.force, message.brake)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_within
+from longreach_dynamics.errors import InputError, check_count, check_within
 from longreach_dynamics.hydraulics import (
     STABILITY,
     holding_pressures,
@@ -334,11 +334,8 @@ def _array(forces: tuple[float | None, ...]) -> np.ndarray:
 def _check_command(command: ExcavatorCommand) -> None:
     """Raise InputError for a command of wrong size or range; compiled code does not check it."""
     n = len(CYLINDERS)
-    if len(command.spools) != n or len(command.forces) != n:
-        raise InputError(
-            f'command has {len(command.spools)} spools and {len(command.forces)} forces,'
-            f' allowed: {n} each'
-        )
+    check_count('spools of the command', command.spools, n)
+    check_count('forces of the command', command.forces, n)
     if not all(abs(spool) <= 1.0 for spool in command.spools):
         raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
     # Written so that NaN is rejected.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.columns import COLUMNS
 from longreach_excavator.forces import check_forces
@@ -131,10 +131,8 @@ def read_measurements(
                     f'{table.file} has the column strain_{rod}, but rod_area is missing: the'
                     ' cross-section with the gauge [m^2]'
                 )
-            if not (0.0 < rod_area < math.inf and 0.0 < youngs_modulus < math.inf):
-                raise InputError(
-                    f'rod_area = {rod_area}, youngs_modulus = {youngs_modulus}, allowed: (0, inf)'
-                )
+            check_within('rod_area', rod_area, '(0, inf) m^2')
+            check_within('youngs_modulus', youngs_modulus, '(0, inf) Pa')
             largest = float(np.abs(table[f'strain_{rod}']).max())
             # Written so that NaN is refused.
             if not largest <= _LARGEST_STRAIN:

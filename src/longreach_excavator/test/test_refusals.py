@@ -146,7 +146,7 @@ def sticks(x, axes, buttons):
             lambda x: Excavator(x, dig_scenario()).advance_recorded(None, CLOSED, 10, -3, 0),
             'duration is -3 steps, allowed: 0 or more',
         ),
-        (lambda x: advanced(x, (0.0, 0.0)), 'command has 2 spools and 3 forces, allowed: 3 each'),
+        (lambda x: advanced(x, (0.0, 0.0)), 'spools of the command has 2 values, allowed: 3'),
         (lambda x: advanced(x, (0.0, 1.001, 0.0)), 'spools = (0.0, 1.001, 0.0), allowed: [-1, 1]'),
         (lambda x: advanced(x, ZERO, (math.nan, 0.0, 0.0)), 'up to 1e+07 N, or None'),
         (lambda x: sticks(x, [0.0] * 4, [0, 1]), 'joy has 4 axes, allowed with right_fore_aft.ax'),
@@ -257,7 +257,7 @@ MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0
         ),
         (read_measurements, 'theta_2,theta_2_deg\n0,0\n', 'has columns theta_2 and theta_2_deg, '),
         (read_measurements, 'strain_lk\n1e-4\n', 'has the column strain_lk, but rod_area is miss'),
-        (lambda file: read_measurements(file, math.nan), 'strain_lk\n0\n', 'rod_area = nan, '),
+        (lambda file: read_measurements(file, math.nan), 'strain_lk\n0\n', 'rod_area = nan m^2, '),
         (
             lambda file: read_measurements(file, 1e-3),
             'strain_lk\n-120\n',

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError, check_among
+from longreach_dynamics.errors import InputError, LongreachError, check_among, check_within
 from longreach_dynamics.tables import for_json
 from longreach_identification import covariance, search
 from longreach_identification.machine import Recording
@@ -94,11 +94,8 @@ class Problem:
         if not self.unknowns:
             raise InputError('there is no unknown, allowed: at least one')
         for unknown in self.unknowns:
-            if not unknown.lowest <= unknown.start <= unknown.highest:
-                raise InputError(
-                    f'{unknown.name} = {unknown.start:g} at the start, allowed:'
-                    f' [{unknown.lowest:g}, {unknown.highest:g}]'
-                )
+            bounds = f'[{unknown.lowest}, {unknown.highest}]'
+            check_within(f'{unknown.name} at the start', unknown.start, bounds)
         given = [recording.name for recording in self.recordings]
         for name in self.validation:
             check_among('validation', name, given)

@@ -208,11 +208,7 @@ class Identifiable(ABC):
         free = {entry.name: entry for entry in self.free_parameters(machine)}
         groups = sorted({entry.group for entry in free.values()})
         for one in wanted:
-            if one not in free and one not in groups:
-                raise InputError(
-                    f'parameter {one!r}, allowed: the groups {", ".join(groups)}, or'
-                    f' {", ".join(free)}'
-                )
+            check_among('parameter', one, (*groups, *free))
         return {n: entry for n, entry in free.items() if n in wanted or entry.group in wanted}
 
     def usual(self, machine: Any) -> tuple[str, ...]:

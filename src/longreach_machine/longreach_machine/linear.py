@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_among, check_distinct
+from longreach_dynamics.errors import InputError, check_among, check_distinct, check_within
 from longreach_dynamics.tables import for_json
 from longreach_machine.control import held_input
 
@@ -168,10 +168,7 @@ class LinearModel:
         T, Q, k = schur(balanced, output='real', sort=lambda real, _: real < edge)
         n = len(T)
         kept = n - k
-        if not kept <= order <= n:
-            raise InputError(
-                f'order = {order}, allowed: {kept} to {n}; {kept} poles are not stable and stay'
-            )
+        check_within('order', order, f'[{kept}, {n}]; {kept} poles are not stable and stay')
         # Decouple the stable part: T11 X - X T22 = -T12.
         X = (
             solve_sylvester(T[:k, :k], -T[k:, k:], -T[:k, k:])

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 
 State = TypeVar('State')
 Command = TypeVar('Command', contravariant=True)
@@ -133,10 +133,7 @@ def step_count(time: float, step: float, what: str) -> int:
 
 def check_instant(time: float, duration: float, step: float) -> None:
     """Raise InputError unless a time [s] is that of a step [s] of a run of some duration [s]."""
-    if not 0.0 <= time <= duration:
-        raise InputError(
-            f'time = {time:g} s, allowed: 0 to {duration:g} s, the duration of the scenario'
-        )
+    check_within('time', time, f'[0, {duration}] s; the duration of the scenario')
     step_count(time, step, 'time')
 
 

@@ -443,7 +443,7 @@ def test_camera_comes_back_from_pictures(tmp_path, model):
     [
         ('9', 0.03, "board = '9', allowed: inner corners such as 9x6"),
         ('2x6', 0.03, 'board = 2x6, allowed: 3 to 100'),
-        ('9x6', 30.0, 'square = 30.0 m, allowed: (0, 10) m'),
+        ('9x6', 30.0, 'square = 30 m, allowed: (0, 10) m'),
     ],
 )
 def test_wrong_boards_are_refused(text, square, part):

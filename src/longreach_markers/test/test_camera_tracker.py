@@ -402,7 +402,7 @@ def test_images_times_markers_and_pixels_that_cannot_be():
         with pytest.raises(InputError, match=text):
             stage.tracker.update(picture, time)
     for name, place, text in (
-        ('z', (100.0, 100.0), "'z' is unknown, in the rig: a"),
+        ('z', (100.0, 100.0), "marker = 'z', allowed: a"),
         ('a', (math.nan, 100.0), r'^a: pixel = \(\w+, \S+\), allowed: two finite'),
     ):
         with pytest.raises(InputError, match=text):

@@ -354,7 +354,7 @@ CORNER = [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
         (fit_plane, ([[0, 0, 0], [9, 0, 0.02], [18, 0, -0.02]], 0.01), '0.0141 m .* farther'),
         (fit_plane, ([*CORNER[:2], [0, math.nan, 1]], 0.01), r'points\[2\] = .*finite'),
         (fit_plane, ([*CORNER, [1, 1, 1]], 0.01), 'do not lie in a plane.*check their'),
-        (fit_plane, (CORNER, 0.0), r'deviation = 0.0 m, allowed: \(0, inf\) m'),
+        (fit_plane, (CORNER, 0.0), r'deviation = 0 m, allowed: \(0, inf\) m'),
         (meet, ((3.0, 2.0, 1.0), FLAT), r'plane passes through the camera \(distance 0 m\)'),
         (meet, ((0.0, -5.0, 0.0), (1.0, 0.0, 0.3)), r'is parallel to the plane \(cosine'),
         (meet, ((0.0, -5.0, 0.0), (0.0, -1.0, 0.1)), r'meets it 7\.03 m behind the camera'),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_count
 from longreach_dynamics.parameters import Parameters, choice, from_mapping, load, quantity
 from longreach_dynamics.resources import data_directory, open_text
 
@@ -68,7 +68,7 @@ class Links(Parameters):
 
     def check(self) -> None:
         """Raise InputError for no links, and for too many."""
-        check_count(len(self.links), 'links has {} entries')
+        check_size(len(self.links), 'links has {} entries')
 
     @property
     def size(self) -> int:
@@ -95,7 +95,7 @@ def _along(basis: str, modes: int) -> np.ndarray:
     return functions_at(basis, modes, np.linspace(-1.0, 0.0, 65))
 
 
-def check_count(count: int, text: str) -> None:
+def check_size(count: int, text: str) -> None:
     """Raise InputError for a number of links that is not allowed; ``text`` says what it is."""
     if not 1 <= count <= MOST_LINKS:
         reason = (
@@ -125,12 +125,8 @@ class State(Parameters):
             ('f', count * links.modes),
             ('f_rate', count * links.modes),
         ):
-            found = len(getattr(self, name))
-            if found != length:
-                raise InputError(
-                    f'{name} has {found} values, allowed: {length} for {count} links with'
-                    f' {links.modes} functions each'
-                )
+            each = f'for {count} links with {links.modes} functions each'
+            check_count(name, getattr(self, name), length, each)
 
 
 def chord_ends(links: Links, theta: np.ndarray) -> np.ndarray:
@@ -214,7 +210,7 @@ def symbolic_model(
     count: int, modes: int = 2, basis: str = 'sine', gravity_on_deflection: bool = False
 ) -> Model:
     """Return a model all of whose quantities are symbols without values."""
-    check_count(count, 'links = {}')
+    check_size(count, 'links = {}')
     link = Link(length=1.0, mass=1.0, bending_stiffness=1.0, lumped_mass=1.0, lumped_place=0.0)
     links = Links(
         gravity=1.0,

@@ -128,8 +128,8 @@ def test_generate_refuses_what_its_file_is_not(capsys, tmp_path):
 @pytest.mark.parametrize(
     ('state', 'text'),
     [
-        ({**STATE, 'theta': [0.1]}, 'theta has 1 values, allowed: 2 for 2 links'),
-        ({**STATE, 'f': [0.1] * 3}, 'f has 3 values, allowed: 4 for 2 links with 2 functions'),
+        ({**STATE, 'theta': [0.1]}, 'theta has 1 values, allowed: 2, for 2 links'),
+        ({**STATE, 'f': [0.1] * 3}, 'f has 3 values, allowed: 4, for 2 links with 2 functions'),
         ({**STATE, 'f_rate': [0.1] * 5}, 'f_rate has 5 values, allowed: 4'),
         ({**STATE, 'theta_rate': [1e200] * 2}, 'the terms exceed the range'),
         ('[1, 2]', 'the file must be an object with the keys theta'),

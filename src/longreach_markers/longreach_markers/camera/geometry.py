@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_markers.camera.model import Camera, distort_point, projection_jacobian
 
 # Relative tolerance for asymmetry and negative eigenvalues caused by rounding.
@@ -339,8 +339,7 @@ def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
     if not np.isfinite(array).all():
         worst = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise InputError(f'points[{worst}] = {array[worst].tolist()}, allowed: finite numbers')
-    if not 0.0 < deviation < math.inf:
-        raise InputError(f'deviation = {deviation} m, allowed: (0, inf) m')
+    check_within('deviation', deviation, '(0, inf) m')
     centroid = array.mean(axis=0)
     _, sizes, directions = np.linalg.svd(array - centroid)
     spread, thickness = sizes[1:] / math.sqrt(count)

@@ -34,7 +34,7 @@ from numba import njit
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
@@ -374,8 +374,7 @@ class Camera(Parameters):
 
     def scaled(self, factor: float) -> Camera:
         """Return the camera of images resized by a factor, u' = (u + 0.5) factor - 0.5."""
-        if not 0.0 < factor < math.inf:
-            raise InputError(f'factor = {factor}, allowed: (0, inf)')
+        check_within('factor', factor, '(0, inf)')
         return self.replace(
             width=round(self.width * factor),
             height=round(self.height * factor),

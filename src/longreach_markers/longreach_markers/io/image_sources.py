@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, check_within
 from longreach_markers.io.stored_images import (
     Frame,
     ImageSource,
@@ -68,8 +68,7 @@ class CaptureOptions:
     def __post_init__(self) -> None:
         for name in ('width', 'height', 'frame_rate', 'exposure'):
             value = getattr(self, name)
-            if not 0.0 <= value < float('inf'):
-                raise InputError(f'{name} = {value}, allowed: [0, inf)')
+            check_within(name, value, '[0, inf)')
         if not (self.focus == -1.0 or 0.0 <= self.focus < float('inf')):
             raise InputError(f'focus = {self.focus}, allowed: [0, inf), or -1 for no change')
         if len(self.pixel_format) not in (0, 4):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 
 
 class ImageFields(NamedTuple):
@@ -148,8 +148,7 @@ def to_array(fields: ImageFields) -> np.ndarray:
 
 
 def _checked_format(fields: ImageFields) -> _Format:
-    if fields.encoding not in _FORMATS:
-        raise InputError(f'encoding = {fields.encoding!r}, allowed: {" | ".join(ENCODINGS)}')
+    check_among('encoding', fields.encoding, ENCODINGS)
     form = _FORMATS[fields.encoding]
     height, width = fields.height, fields.width
     if height < 1 or width < 1:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_markers.camera.model import Camera
 from longreach_markers.setup.checkerboards import FEWEST, Board, BoardView
 from longreach_markers.setup.intrinsics import (
@@ -144,8 +144,7 @@ def calibrate(
     InputError
         For too few views, an unknown model, or views that do not determine the intrinsics.
     """
-    if model not in COEFFICIENTS:
-        raise InputError(f'model = {model!r}, allowed: {", ".join(COEFFICIENTS)}')
+    check_among('model', model, COEFFICIENTS)
     if len(views) < FEWEST:
         raise InputError(
             f'{len(views)} pictures with a board, allowed: {FEWEST} or more, 15 to 30 are good'

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_within, named
 from longreach_markers.io.images import PICTURES, gray_of
 from longreach_markers.io.stored_images import is_picture, natural_order, stored_picture
 
@@ -61,8 +61,7 @@ class Board:
                     f'board = {self}, allowed: {_CORNERS_AT_LEAST} to {_CORNERS_AT_MOST} inner'
                     ' corners each way, such as 9x6 for 10 by 7 squares'
                 )
-        if not 0.0 < self.square < 10.0:
-            raise InputError(f'square = {self.square} m, allowed: (0, 10) m')
+        check_within('square', self.square, '(0, 10) m')
 
     @classmethod
     def parse(cls, text: str, square: float) -> Board:

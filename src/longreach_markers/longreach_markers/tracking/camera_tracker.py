@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_markers.marker.detection import Search, SharedFits, detect, find_markers
 from longreach_markers.marker.detection_input import check_image
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation, lost
@@ -153,10 +153,7 @@ class CameraTracker:
         radius: float,
     ) -> Observation:
         """Start or restart tracking a marker at a given pixel."""
-        if marker_name not in self.markers:
-            raise InputError(
-                f'marker {marker_name!r} is unknown, in the rig: {", ".join(self.markers)}'
-            )
+        check_among('marker', marker_name, self.markers)
         marker = self.markers[marker_name]
         image = self._checked(image)
         place = np.array(at, dtype=np.float64)

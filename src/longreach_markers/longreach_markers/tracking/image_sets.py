@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_within
 
 ROOM = 256_000_000
 """Sum of the sizes of waiting images [bytes], beyond which they are returned alone, early."""
@@ -172,8 +172,7 @@ class ImageSets:
         if not 1 <= len(set(cameras)) == len(cameras):
             raise InputError(f'cameras = {list(cameras)}, allowed: one or more distinct names')
         for name, value in (('tolerance', tolerance), ('timeout', timeout)):
-            if not 0.0 <= value < math.inf:
-                raise InputError(f'{name} = {value} s, allowed: [0, inf) s')
+            check_within(name, value, '[0, inf) s')
         self.cameras = tuple(cameras)
         self.paired = 0
         self.restarts = 0
