@@ -63,35 +63,31 @@ class Occluder(Parameters):
         return self.replace(start=start, end=end, width=self.width * factor, velocity=velocity)
 
 
+def _real(meaning: str, default: float, most: float, unit: str = '1') -> Any:
+    return quantity(meaning, unit, at_least=0.0, at_most=most, default=default)
+
+
 def _grey(meaning: str, default: float, most: float = 255.0) -> Any:
-    return quantity(meaning, 'grey levels', at_least=0.0, at_most=most, default=default)
+    return _real(meaning, default, most, 'grey levels')
 
 
 @dataclasses.dataclass(frozen=True)
 class CameraLook(Parameters):
     """Look of simulated pictures, common to all cameras of a rig."""
 
-    exposure: float = quantity(
-        'exposure time; the stamp of an image is the middle of it',
-        's',
-        at_least=0.0,
-        at_most=1.0,
-        default=0.002,
+    exposure: float = _real(
+        'exposure time; the stamp of an image is the middle of it', 0.002, 1.0, 's'
     )
-    blur: float = quantity(
+    blur: float = _real(
         'standard deviation of the blur of lens and focus, in pixels of the rendered image',
+        0.8,
+        10.0,
         'px',
-        at_least=0.0,
-        at_most=10.0,
-        default=0.8,
     )
     white: float = _grey('grey level of bright parts of markers and cards', 215.0, 1e3)
     black: float = _grey('grey level of dark parts', 35.0, 1e3)
-    card: float = quantity(
-        'half the side of the card over the outer radius of the marker; 0: no card',
-        at_least=0.0,
-        at_most=10.0,
-        default=1.6,
+    card: float = _real(
+        'half the side of the card over the outer radius of the marker; 0: no card', 1.6, 10.0
     )
     gain: float = quantity(
         'factor on all grey levels before noise', above=0.0, at_most=1e3, default=1.0
@@ -102,9 +98,7 @@ class CameraLook(Parameters):
         'new noise in the whole image each time; else only around markers, constant elsewhere',
         default=True,
     )
-    vignetting: float = quantity(
-        'loss of light in the corners', at_least=0.0, at_most=1.0, default=0.15
-    )
+    vignetting: float = _real('loss of light in the corners', 0.15, 1.0)
     shading: tuple[float, ...] = quantity(
         'relative change of the light from left to right, and from top to bottom',
         at_least=-1.9,
