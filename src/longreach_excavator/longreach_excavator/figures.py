@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,10 @@ from longreach_excavator.simulation import ExcavatorRun
 from longreach_excavator.step_study import StepCase
 from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load
+from longreach_machine import Curve, Panel
 from longreach_machine.runs import Run
 from longreach_tools.output import figure, legend
+from longreach_tools.run_figure import draw_columns
 
 # Parts as lines through their pins.
 _PARTS = {
@@ -36,6 +37,15 @@ _PARTS = {
     'rod': 'PK',
 }
 _THETAS = ('theta_2', 'theta_3', 'theta_4')
+# Loads of the links' joints.
+_JOINTS = {f'pin_{p}': n.replace('_', ' and ') for p, n in zip('acd', REACTIONS, strict=True)}
+_INVERSE = (
+    Panel('cylinder', [Curve(f'pin_force_{name}', name) for name in CYLINDERS], 'kN'),
+    Panel('rod, tension', (Curve('force_lk', 'LK'), Curve('force_pk', 'PK')), 'kN'),
+    Panel('in the joint', [Curve(*joint) for joint in _JOINTS.items()], 'kN'),
+    Panel('on the tooth', (Curve('soil_force', 'soil'),), 'kN'),
+    Panel('angle', [Curve(*pair) for pair in zip(_THETAS, CYLINDERS, strict=True)], 'deg'),
+)
 # Place of the panel with the loads of the joints in the figure of a run, see spec.
 _JOINT_PANEL = 2
 
@@ -144,14 +154,6 @@ def _name_line(axis: Any, height: float, name: str) -> None:
     axis.text(0.01, height, name, color='C5', va='bottom', transform=axis.get_yaxis_transform())
 
 
-def _draw_curves(axis: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], label: str) -> None:
-    """Draw curves (rows,) by their names over x, with a label of the vertical axis."""
-    for name, values in curves.items():
-        axis.plot(x, values, label=name)
-    axis.set_ylabel(label)
-    legend(axis, 3)
-
-
 def draw_forces(
     file: str | Path, times: np.ndarray, computed: np.ndarray, measured: np.ndarray
 ) -> None:
@@ -190,36 +192,18 @@ def draw_breakout(file: str | Path, found: list[Breakout]) -> None:
             share = one.stroke / one.stroke[-1]
             axes[0].plot(share, 1e-3 * one.force, color=f'C{k}', label=one.cylinder)
             axes[0].plot(share[one.best], 1e-3 * one.force[one.best], color=f'C{k}', marker='o')
-            _draw_curves(axes[1 + k], share, _joints(one.loads), f'{one.cylinder}: joints [kN]')
+            for pin, name in _JOINTS.items():
+                axes[1 + k].plot(share, one.loads.column(pin, 'kN'), label=name)
+            axes[1 + k].set_ylabel(f'{one.cylinder}: joints [kN]')
+            legend(axes[1 + k], 3)
         axes[0].set_ylabel('breakout force [kN]')
         legend(axes[0], 2)
         axes[-1].set(xlabel='share of the stroke', xlim=(0.0, 1.0))
 
 
-def _joints(loads: InverseResult) -> dict[str, np.ndarray]:
-    """Return the loads of the joints [kN] by their names."""
-    return {
-        name.replace('_', ' and '): loads.column(f'pin_{pin}', 'kN')
-        for name, pin in zip(REACTIONS, 'acd', strict=True)
-    }
-
-
-def draw_inverse(file: str | Path, result: InverseResult) -> None:
+def draw_inverse(file: Path, result: InverseResult) -> None:
     """Draw the loads of a prescribed motion, and its joint angles, over time."""
-    time = result.column('time')
-    panels = {
-        'cylinder [kN]': {n: result.column(f'pin_force_{n}', 'kN') for n in CYLINDERS},
-        'rod, tension [kN]': {n.upper(): result.column(f'force_{n}', 'kN') for n in ('lk', 'pk')},
-        'in the joint [kN]': _joints(result),
-        'on the tooth [kN]': {'soil': result.column('soil_force', 'kN')},
-        'angle [deg]': {
-            n: result.column(theta, 'deg') for n, theta in zip(CYLINDERS, _THETAS, strict=True)
-        },
-    }
-    with figure(file, size=(9.0, 10.0), rows=len(panels)) as axes:
-        for axis, (label, curves) in zip(axes, panels.items(), strict=True):
-            _draw_curves(axis, time, curves, label)
-        axes[-1].set(xlabel='time [s]', xlim=(time[0], time[-1]))
+    draw_columns(file, _INVERSE, result.columns, {'loads': result.column})
 
 
 def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
