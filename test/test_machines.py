@@ -23,7 +23,7 @@ from longreach_dynamics.tables import read_table
 from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_machine.runs import Columns
 from longreach_markers.rig import rig_file
-from longreach_markers.setup.localisation import Reference
+from longreach_markers.setup.localisation import reference_file
 from longreach_node.frames import FrameParameters
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import _allowed
@@ -32,7 +32,16 @@ from longreach_node.simulator_parameters import (
     MachineParameters,
     SimulatorParameters,
 )
+from longreach_symbolic.arm import Arm
+from longreach_symbolic.links import Links, State
+from longreach_symbolic.scenario import Scenario
 from longreach_tools.testing import Outcome
+from longreach_vision.ros.node_parameters import (
+    CameraNodeParameters,
+    TrackerParameters,
+    VideoNodeParameters,
+)
+from longreach_vision.simulator.scene import CameraLook
 
 Spec = MachineSpec[Any, Any, Any]
 ROOT = Path(__file__).resolve().parent.parent
@@ -286,12 +295,6 @@ def _allowed_in_file(rule: Rule, kind: Any, listed: bool) -> str:
     return f'list of {allowed}' if listed else allowed
 
 
-def test_readme_of_nodes_has_the_parameters_that_machines_share() -> None:
-    expected = table(*SHARED)
-    readme = (ROOT / 'src/longreach_node/README.md').read_text(encoding='utf-8')
-    assert expected in readme, f'the table shall be\n{expected}'
-
-
 def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
     package = type(spec).__module__.split('.')[0]
     readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
@@ -312,27 +315,21 @@ def test_readme_has_the_tables_of_nodes_files_and_columns(spec: Spec) -> None:
         assert expected in readme, f'the table shall be\n{expected}'
 
 
+NODES = (TrackerParameters, CameraNodeParameters, VideoNodeParameters)
+
+
 @pytest.mark.parametrize(
-    ('package', 'of', 'names'),
+    ('package', 'expected'),
     [
-        ('symbolic', 'links', 'Links State'),
-        ('symbolic', 'arm', 'Arm'),
-        ('symbolic', 'scenario', 'Scenario'),
-        ('vision', 'simulator.scene', 'CameraLook'),
-        ('vision', 'ros.node_parameters', 'TrackerParameters CameraNodeParameters'),
-        ('vision', 'ros.node_parameters', 'VideoNodeParameters'),
+        ('node', table(*SHARED)),
+        *(('symbolic', file_table(cls)) for cls in (Links, State, Arm, Scenario)),
+        *(
+            ('vision', file_table(cls))
+            for cls in (CameraLook, rig_file(['NAME']), reference_file(['CAMERA']))
+        ),
+        *(('vision', table(cls)) for cls in NODES),
     ],
 )
-def test_readme_has_the_tables_of_other_files_and_nodes(package: str, of: str, names: str) -> None:
-    package = f'longreach_{package}'
-    readme = (ROOT / 'src' / package / 'README.md').read_text(encoding='utf-8')
-    for name in names.split():
-        given = getattr(importlib.import_module(f'{package}.{of}'), name)
-        expected = table(given) if of.startswith('ros') else file_table(given)
-        assert expected in readme, f'the table shall be\n{expected}'
-
-
-@pytest.mark.parametrize('cls', [rig_file(['NAME']), Reference])
-def test_readme_of_vision_has_the_tables_of_files_of_markers(cls: type[Parameters]) -> None:
-    readme = (ROOT / 'src/longreach_vision/README.md').read_text(encoding='utf-8')
-    assert file_table(cls) in readme, f'the table shall be\n{file_table(cls)}'
+def test_readme_has_the_tables_of_other_files_and_nodes(package: str, expected: str) -> None:
+    readme = (ROOT / f'src/longreach_{package}/README.md').read_text(encoding='utf-8')
+    assert expected in readme, f'the table shall be\n{expected}'

@@ -144,7 +144,8 @@ def reference_file(names: Iterable[str]) -> type[Reference]:
     for name in ordered:
         if name in {one.name for one in dataclasses.fields(ReferencePoint)}:
             raise InputError(f'cameras has {name!r}, which is a key of points, allowed: others')
-    pixel = functools.partial(quantity, 'u v in its image', 'px', length=2, default=None)
+    text = 'u v in the image of this camera, including distortion'
+    pixel = functools.partial(quantity, text, 'px', length=2, default=None)
     entries = [(name, CameraEntry | None, quantity('camera', default=None)) for name in ordered]
     pixels = [(name, tuple[float, ...] | None, pixel()) for name in ordered]
     cameras = dataclasses.make_dataclass('_Cameras', entries, bases=(Parameters,), frozen=True)
