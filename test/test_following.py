@@ -30,7 +30,7 @@ from longreach_machine.trajectory_following import (
 )
 from longreach_machine.trajectory_goals import GOAL, PATH, Goal, Outcome, Tolerances
 from longreach_symbolic.arm import designed_arm
-from longreach_symbolic.guidance import Guidance as LinksGuidance
+from longreach_symbolic.follower import LinksFollower
 from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import BRAKES, FlexibleLinks
 from longreach_symbolic.scenario import resting_scenario as resting_scenario_of_links
@@ -159,7 +159,7 @@ def links() -> Loop:
     """Return two links at rest."""
     known = load_links()
     machine = FlexibleLinks(known, designed_arm(known), resting_scenario_of_links(known))
-    follower = LinksGuidance(machine.controller)
+    follower = LinksFollower(machine.controller)
     return Loop(
         machine,
         follower,

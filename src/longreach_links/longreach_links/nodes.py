@@ -39,8 +39,7 @@ from longreach_node.simulator_parameters import (
 from longreach_node.stamps import stamp_of
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
-from longreach_symbolic.guidance import Guidance as LinksFollower
-from longreach_symbolic.guidance import Measurement
+from longreach_symbolic.follower import LinksFollower, Measurement
 from longreach_symbolic.links import Links
 from longreach_symbolic.machine import (
     BRAKES,

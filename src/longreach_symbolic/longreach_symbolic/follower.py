@@ -63,7 +63,7 @@ class _CircleTrajectory(CubicTrajectory):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Guidance(TrajectoryFollower[Measurement, Torques]):
+class LinksFollower(TrajectoryFollower[Measurement, Torques]):
     """The controllers with what they follow."""
 
     controller: Controller

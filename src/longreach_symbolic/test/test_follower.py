@@ -9,7 +9,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_machine.trajectory_following import Order
 from longreach_symbolic.arm import designed_arm
-from longreach_symbolic.guidance import Guidance
+from longreach_symbolic.follower import LinksFollower
 from longreach_symbolic.links import load_links
 from longreach_symbolic.machine import FlexibleLinks
 from longreach_symbolic.scenario import load_scenario, resting_scenario
@@ -39,33 +39,33 @@ def machine(name='', links=LINKS, **changes):
 def test_a_scenario_is_followed_as_by_the_controllers_alone(name, links, changes):
     """A circle goes on after the scenario's end."""
     one = machine(name, links, **changes)
-    guidance, state, told = Guidance(one.controller), one.initial_state(), None
+    follower, state, told = LinksFollower(one.controller), one.initial_state(), None
     for k in range(500):
         motors = one.controller.motors(state.x)
-        told, torques = guidance.answer(told, k * one.step, guidance.measured(*motors))
+        told, torques = follower.answer(told, k * one.step, follower.measured(*motors))
         assert torques == one.controller.torques(*motors, k)
         state = one.advance(state, torques, k * one.step, one.step)
     assert told.resumptions == 0
 
 
 def test_chords_follow_from_motors():
-    guidance = Guidance(machine().controller)
+    follower = LinksFollower(machine().controller)
     angles = np.array([0.3, -0.8])
-    q, _ = guidance.controller.rest_at(angles)
-    motors, _ = guidance.controller.motors(np.concatenate((q, q)))
+    q, _ = follower.controller.rest_at(angles)
+    motors, _ = follower.controller.motors(np.concatenate((q, q)))
     assert np.abs(motors - angles).max() > 1e-3, 'links are bent'
-    np.testing.assert_allclose(guidance.measured(motors, motors).angles, angles, atol=1e-6)
+    np.testing.assert_allclose(follower.measured(motors, motors).angles, angles, atol=1e-6)
 
 
 @pytest.mark.parametrize('duration', [20.0, 6.0])
 def test_a_late_controller_leads_links_back_slowly(duration):
     """And follows the circle beyond the scenario's end."""
     one = machine('circle', duration=duration)
-    guidance, state, told, largest = Guidance(one.controller), one.initial_state(), None, 0.0
+    follower, state, told, largest = LinksFollower(one.controller), one.initial_state(), None, 0.0
     resting = np.abs(state.torques).max()
     for k in range(800, 2400):
         motors = one.controller.motors(state.x)
-        told, torques = guidance.answer(told, k * one.step, guidance.measured(*motors))
+        told, torques = follower.answer(told, k * one.step, follower.measured(*motors))
         largest = max(largest, np.abs(torques).max())
         state = one.advance(state, torques, k * one.step, one.step)
     # Not led back, the first cycle has three times these.
@@ -87,7 +87,7 @@ def test_a_late_controller_leads_links_back_slowly(duration):
     ],
 )
 def test_orders_that_would_bend_links_are_refused(times, angles, error):
-    guidance = Guidance(machine().controller)
-    state = guidance.begin(np.radians([45.0, 0.0]))
+    follower = LinksFollower(machine().controller)
+    state = follower.begin(np.radians([45.0, 0.0]))
     with pytest.raises(InputError, match=error):
-        guidance.follow(state, Order((0, 1), times, angles), 0.0)
+        follower.follow(state, Order((0, 1), times, angles), 0.0)
