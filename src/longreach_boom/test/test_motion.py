@@ -74,7 +74,7 @@ def at_rest(boom, *loads, pose='site', friction=True):
 
 
 def flows(p, states):
-    """Return the flows through directional valves, which test_hydraulic_state.py tests."""
+    """Return the flows through directional valves, which test_pressures.py tests."""
     N, vapour = p.length.size, p.actuators.vapour
     head, rod, spools = np.split(states[:, -3 * N :], 3, axis=1)
     head, rod = np.maximum(head, vapour), np.maximum(rod, vapour)

@@ -13,18 +13,6 @@ PNG = b'\x89PNG'
 THESIS = ('--file', default_file('thesis'))
 
 
-def test_dig_as_json(capsys):
-    """The thesis' motion took about six seconds; its soil reached 86 kN."""
-    words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
-    found = Outcome(capsys, 'excavator', *words).json
-    assert set(found['peak_reactions_n']) == {'boom_chassis', 'arm_boom', 'bucket_arm'}
-    assert 5.0 < found['time_to_sweep_s'] < 7.0
-    assert 108.9 < found['sweep_deg'] < 114.0
-    assert found['peak_soil_force_n'] == pytest.approx(86.47e3, rel=1e-3)
-    assert not found['stalled']
-    assert found['energy_error'] < 1e-6
-
-
 @pytest.mark.parametrize(
     'words',
     [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import HEAD, SPOOL
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.soil import resistance_at
@@ -123,3 +124,20 @@ def test_cohesion_at_which_the_bucket_stalls(excavator, pressure, held, stall):
         for cohesion, stalls in ((limit - 100.0, False), (limit + 100.0, True)):
             scenario = dig_scenario(cohesion=cohesion, duration=20.0, depth=depth, held=held)
             assert simulate(excavator, scenario).stalled() == stalls
+
+
+def test_relief_and_make_up_valves_keep_closed_chambers_filled(excavator, realistic):
+    published, run = dug(excavator), dug(realistic)
+    assert published.states[:, HEAD:SPOOL].min() < excavator.oil.vapour_pressure - 1e5
+    assert run.states[:, HEAD:SPOOL].min() > 1e5
+    assert run.energy_error() < 1e-6
+    added = run.columns.names[len(published.columns.names) :]
+    flows = [f'port_{side}_{name}' for side in ('head', 'rod') for name in CYLINDERS]
+    assert added == (*flows, 'rail_pressure', 'rail_flow')
+    for c in realistic.cylinders:
+        for side, setting in (('head', c.relief.head), ('rod', c.relief.rod)):
+            p, flow = run.column(f'p_{side}_{c.name}'), run.column(f'port_{side}_{c.name}')
+            filled = p < c.make_up.supply - c.make_up.cracking
+            np.testing.assert_array_equal(flow > 0.0, filled)
+            np.testing.assert_array_equal(flow < 0.0, p > setting)
+    assert (run.stack(flows) > 0.0).any()

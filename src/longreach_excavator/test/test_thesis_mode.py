@@ -124,6 +124,11 @@ def test_depth_swing_says_how_far_the_joint_moved(capsys):
     words = ('dig', *THESIS, '--cohesion', 17000, '--format', 'json')
     found = Outcome(capsys, 'excavator', *words)
     assert found.json['bucket_joint_moved_m'] == pytest.approx(0.114, abs=1e-3)
+    # The thesis' motion took about six seconds; its soil reached 86 kN.
+    assert 5.0 < found.json['time_to_sweep_s'] < 7.0
+    assert 108.9 < found.json['sweep_deg'] < 114.0
+    assert found.json['peak_soil_force_n'] == pytest.approx(86.47e3, rel=1e-3)
+    assert found.json['energy_error'] < 1e-6
     assert 'moved 0.114 m' in found.err
     assert 'differs by +18 %' in found.err
     surface = Outcome(capsys, 'excavator', *words, '--depth', 'surface')
