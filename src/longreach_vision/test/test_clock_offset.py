@@ -157,47 +157,52 @@ def test_what_cannot_be_known_is_said(monkeypatch, given, text):
 # --- what changes during a recording ----------------------------------------------------------
 
 
-@pytest.mark.parametrize('side', ['left', 'right'])
-@pytest.mark.parametrize(('rate', 'count'), [(30.0, 1), (30.0, -1), (15.0, 3), (60.0, 2)])
-def test_a_step_of_a_clock_is_named(side, rate, count):
-    found = estimated(0.0, rate=rate, lost=(side, 5.0, count), pitch=2e-4)
-    (step,) = found.steps
-    assert step.camera == side
-    assert step.time == pytest.approx(5.0, abs=1.5 / rate)
-    assert abs(step.jump + count / rate) < min(1e-3, 5.0 * step.deviation)
-    # The offset before it.
-    assert abs(found.offset) < 5.0 * found.deviation
-    assert not found.is_known
-    assert math.isnan(found.bump)
-    assert f'clock of {side} jumps by {-1e3 * count / rate:+.1f} ms at t = ' in found.warning
-    assert 'no camera has moved' in found.warning
-    assert found.fields()['steps'][0]['camera'] == side
-
-
+# Steps of either clock; one of which another is tried 0.1 s before, with too few sightings between
+# them; two clocks; two with a bump, whose residuals are 140 to 390 times noise, without a step, if
+# each is looked for alone; and bumps alone, of moving and of resting markers.
 @pytest.mark.parametrize(
     ('offset', 'given', 'steps'),
     [
-        # First a step is tried 0.1 s before another one, with too few sightings between them.
+        *(
+            (0.0, {'rate': rate, 'lost': (side, 5.0, n), 'pitch': 2e-4}, [(5.0, side, -n)])
+            for side, (rate, n) in itertools.product(
+                ('left', 'right'), ((30.0, 1), (30.0, -1), (15.0, 3), (60.0, 2))
+            )
+        ),
         (-0.19, {'duration': 7.0, 'lost': ('right', 3.7, 1)}, [(3.9, '', -1)]),
         (
             0.004,
             {'lost': ('right', 4.0, 1), 'late': (1.0 / 30.0, 8.0, math.inf), 'dropped': 0.03},
             [(4.0, 'right', -1), (8.0, 'left', 1)],
         ),
-        # Residuals are 140 to 390 times noise, without a step, if each is looked for alone.
         (0.004, {'lost': ('left', 7.0, 2), 'pitch': 1.8e-3, 'since': 2.4}, [(7.0, 'left', -2)]),
         (0.004, {'lost': ('right', 3.8, 1), 'pitch': 6e-4, 'since': 7.5}, [(3.8, 'right', -1)]),
+        *(
+            (0.015, {'amplitude': amplitude, 'pitch': pitch, 'since': 5.0, 'duration': 9.0}, [])
+            for amplitude, pitch in itertools.product((0.0, 1.0), (3e-4, 3e-3))
+        ),
     ],
 )
-def test_several_steps_and_a_bump(offset, given, steps):
-    found = estimated(offset, **({'duration': 12.0} | given))
-    assert abs(found.offset - offset) < 5.0 * found.deviation
+def test_steps_of_clocks_and_bumps_are_named(offset, given, steps):
+    found, rate = estimated(offset, **({'duration': 12.0} | given)), given.get('rate', 30.0)
     assert found.misfit < 1.5
+    moves, bump = given.get('amplitude', 1.0) > 0.0, given.get('since', math.nan)
+    assert found.is_known == (moves and not steps)
+    # That before them: -6 ms and -0.2 s from all sightings with one pose.
+    assert not moves or abs(found.offset - offset) < min(3e-4, 5.0 * found.deviation)
     for one, (time, camera, images) in zip(found.steps, steps, strict=True):
-        assert (one.time, one.camera) == (pytest.approx(time, abs=0.07), camera or one.camera)
-        assert abs(one.jump - images / 30.0) < 5.0 * one.deviation < 2e-3
-    if 'since' in given:
-        assert (found.bump, found.moved) == (pytest.approx(given['since'], abs=0.07), 'right')
+        assert one.time == pytest.approx(time, abs=(1.5 if len(steps) == 1 else 2.1) / rate)
+        assert one.camera == camera
+        assert abs(one.jump - images / rate) < min(1e-3, 5.0 * one.deviation)
+        jump = f'clock of {camera or "right"} jumps by {1e3 * images / rate:+.1f} ms'
+        assert jump in found.warning
+    assert [one['camera'] for one in found.fields()['steps']] == [camera for _, camera, _ in steps]
+    is_bumped = 'since' in given
+    assert found.moved == 'right' * is_bumped
+    assert found.bump == pytest.approx(bump, abs=0.07, nan_ok=True)
+    said = 'right was bumped at t = ' in str(found) + found.warning
+    assert said == (is_bumped and (moves or bool(steps)))
+    assert ('no camera has moved' in found.warning) == (bool(steps) and not is_bumped)
 
 
 @pytest.mark.parametrize('drift', [3e-4, -3e-4])
@@ -205,18 +210,6 @@ def test_clocks_that_drift_apart_are_no_more_than_perhaps_lost_images(drift):
     warning = estimated(0.003, duration=20.0, drift=drift, search=False).warning
     found = re.search(r'or that of right runs at another rate, by (\S+) ppm', warning)
     assert float(found[1]) == pytest.approx(1e6 * drift, rel=0.15)
-
-
-@pytest.mark.parametrize('amplitude', [0.0, 1.0])
-@pytest.mark.parametrize('pitch', [3e-4, 3e-3])
-def test_a_bump_is_no_step_and_the_offset_is_that_before(amplitude, pitch):
-    found = estimated(0.015, amplitude=amplitude, pitch=pitch, since=5.0, duration=9.0)
-    assert (found.bump, found.moved) == (pytest.approx(5.0, abs=0.07), 'right')
-    assert (found.steps, found.is_known) == ((), bool(amplitude))
-    if amplitude:
-        # -6 ms and -0.2 s from all sightings with one pose.
-        assert abs(found.offset - 0.015) < min(3e-4, 5.0 * found.deviation)
-        assert 'until right was bumped at t = 5.0' in str(found)
 
 
 def test_a_bump_of_cameras_that_see_no_motion_tells_no_offset():

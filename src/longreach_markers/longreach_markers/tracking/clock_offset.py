@@ -222,8 +222,10 @@ class ClockOffset:
             if len(jumps) > 1 and (min(jumps) > 0.0 or max(jumps) < 0.0):
                 rate = sum(jumps[1:]) / (self.steps[-1].time - self.steps[0].time)
                 why += f', or that of {second} runs at another rate, by {1e6 * rate:+.0f} ppm'
+            moved = f'{self.moved} was bumped at t = {self.bump:.2f} s, too,' * bool(self.moved)
             return (
-                f'{self._steps}: {why}; {marker}; no camera has moved and no delay corrects this:'
+                f'{self._steps}: {why}; {marker}; {moved or "no camera has moved"} and no delay'
+                ' corrects this:'
                 ' record with the time of each exposure, or use one part alone'
             )
         if self.lines_differ:
