@@ -274,12 +274,8 @@ class PlantNode(Node, Generic[State, Command]):
 
     @property
     def state(self) -> State:
-        """The machine's present state; a subclass may replace it."""
+        """The machine's present state."""
         return self.simulation.state
-
-    @state.setter
-    def state(self, state: State) -> None:
-        self.simulation.state = state
 
     @property
     def command(self) -> Command:
@@ -572,7 +568,7 @@ class HydraulicPlantNode(PlantNode[State, Command]):
     def _on_load(self, change: Callable[[Any], Any], request: Any, response: Any) -> Any:
         """Change the loads, and return the response that says so."""
         try:
-            self.state, response.message = change(request)
+            self.simulation.state, response.message = change(request)
         except InputError as error:
             response.message = str(error)
             return response
