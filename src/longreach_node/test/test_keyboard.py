@@ -1,7 +1,6 @@
 """Keys in place of sticks, and a terminal that is as it was afterwards."""
 
 import contextlib
-import io
 import os
 import pty
 import select
@@ -10,7 +9,6 @@ import termios
 
 import pytest
 
-from longreach_dynamics.errors import InputError
 from longreach_node.keyboard import Keys, terminal_keys
 
 
@@ -128,11 +126,3 @@ def test_a_terminal_that_hangs_up_ends_it(terminal):
         with pytest.raises(SystemExit, match='129'):
             read()
     assert termios.tcgetattr(stream.fileno()) == before
-
-
-def test_a_file_is_no_terminal():
-    with (
-        pytest.raises(InputError, match='stdin is no terminal, allowed: a terminal'),
-        terminal_keys(io.StringIO()),
-    ):
-        pass
