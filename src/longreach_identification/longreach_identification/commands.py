@@ -85,9 +85,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         text = 'file of the machine that was simulated, to be compared in the report'
         add('--planted', help=text)
         add('--namespace', help='the machine in bags (default: any)')
-        add('--shortest', 5.0, type=positive, help='shortest stretch at rest [s] (default: 5)')
-        text = 'of the motion after the release that is compared (default: 8); takes most of the'
-        add('--duration', 8.0, help=f'{text} time')
+        add('--shortest', 5.0, type=positive, help='shortest stretch at rest [s]')
+        text = 'of the motion after the release that is compared; takes most of the time'
+        add('--duration', 8.0, help=text)
         text = 'outliers of motion weigh less, after Huber'
         add('--robust', False, action='store_true', help=text)
         add_workers(machine)
@@ -101,7 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     words: dict[str, Any] = {'metavar': 'DEG,..', 'type': numbers, 'default': []}
     plan.add_argument('--pose', action='append', help=text, **words)
     words = {'metavar': 'KG,..', 'type': numbers, 'default': (5.0, 90.0)}
-    plan.add_argument('--masses', help='of the loads (default: 5,90)', **words)
+    plan.add_argument('--masses', help='of the loads', **words)
     text = 'groups or names to be found (default: those of identify)'
     plan.add_argument('--parameters', metavar='NAMES', type=names, help=text)
     text = 'kinds of signals that will be recorded, such as pressures,strain (default: all, of'
@@ -110,7 +110,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     plan.add_argument('--signals', metavar='NAMES', type=names, help=text)
     text = 'folder for the chosen scenarios, as YAML files'
     plan.add_argument('--out', metavar='DIR', help=text)
-    text = 'number of experiments (default: 3)'
+    text = 'number of experiments'
     plan.add_argument('--count', metavar='N', type=count(100), default=3, help=text)
     plan.add_argument('--repeats', action='store_true', help='an experiment may be chosen again')
     add_workers(plan)
