@@ -131,10 +131,6 @@ def _add(every: Sequence[_Rows], topic: str, message: Any) -> None:
                 f'{topic} has no {rows.name}, found: {", ".join(names)}; give the machine file of'
                 ' the recording'
             )
-        entries = getattr(message, rows.field.partition('[')[0]) if rows.status else ()
-        if rows.status and all(entry.name != rows.name for entry in entries):
-            # A name of digits would be read as an index.
-            continue
         value, variance = read_field(message, rows.field), None
         if rows.status:
             if value is None or not np.isfinite(value) or read_field(message, rows.status):

@@ -106,12 +106,11 @@ def read_field(message: Any, field: str) -> float | None:
         if not isinstance(value, _SEQUENCES):
             raise _no_field(message, field)
         own = _entry_labels(value, labels)
-        if label in own:
-            place = own.index(label)
-        elif label.isdecimal():
-            place = int(label)
+        # A name may be a number, and entries may come and go: not an index of another entry.
+        if own or not label.isdecimal():
+            place = own.index(label) if label in own else len(value)
         else:
-            return None
+            place = int(label)
         if place >= len(value):
             return None
         value = value[place]
