@@ -17,7 +17,7 @@ from longreach_boom.disturbances import Gust, Pumping, TipForce
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import rate_limits
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_one
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_machine.machine import check_order
 from longreach_machine.scenarios import ValveCommand, check_times, check_valve_commands
@@ -73,11 +73,8 @@ class Scenario(Parameters):
 
     def check(self) -> None:
         """Raise InputError for contradictory entries."""
-        if bool(self.pose) == bool(self.pose_deg):
-            given = 'pose and pose_deg are' if self.pose else 'neither pose nor pose_deg is'
-            raise InputError(f'{given} given, allowed: one of them')
-        if self.valve_commands and self.trajectory:
-            raise InputError('valve_commands and trajectory are given, allowed: one of them')
+        check_one(pose=self.pose, pose_deg=self.pose_deg)
+        check_one(0, valve_commands=self.valve_commands, trajectory=self.trajectory)
         pumping = sorted(self.pumping, key=lambda item: item.start)
         for before, after in itertools.pairwise(pumping):
             if after.start < before.end:

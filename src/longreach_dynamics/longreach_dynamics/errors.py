@@ -62,6 +62,14 @@ def check_distinct(name: str, values: Sequence[str]) -> None:
             raise InputError(f'{name} has the name {value!r} twice, allowed: no two alike')
 
 
+def check_one(least: int = 1, **given: object) -> None:
+    """Refuse more than one of some values that is neither None nor empty, and less than least."""
+    names = [name for name, value in given.items() if value]
+    if not least <= len(names) <= 1:
+        shown = ' and '.join(names) or f'none of {", ".join(given)}'
+        raise InputError(f'{shown} given, allowed: one of them')
+
+
 def check_within(name: str, value: float, allowed: str) -> None:
     """Refuse a number outside of an interval with a unit, such as ``(0, 0.1] s``."""
     _, low, high, rest = re.split(r', |[][()]', allowed, maxsplit=3)

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from longreach_dynamics.errors import InputError, LongreachError, unwrapped
+from longreach_dynamics.errors import InputError, LongreachError, check_one, unwrapped
 
 Job = TypeVar('Job')
 Outcome = TypeVar('Outcome')
@@ -120,8 +120,7 @@ def each_outcome(
     """Yield number and outcome of each of ``count`` jobs as it finishes; see :func:`run_jobs`."""
     if processes is not None and processes < 1:
         raise InputError(f'processes = {processes}, allowed: at least 1')
-    if processes is not None and cluster is not None:
-        raise InputError('processes and cluster are both given; give one')
+    check_one(0, processes=processes, cluster=cluster)
     processes = min(processes or os.cpu_count() or 1, max(1, count))
     stream: Generator[tuple[int, Any]]
     if cluster is not None:

@@ -235,7 +235,7 @@ def test_a_scheduler_that_ends_is_an_error(tmp_path: Path):
         ({'cluster': 'tcp://127.0.0.1:9'}, 'no Dask scheduler at tcp://127.0.0.1:9'),
         ({'cluster': 'local'}, "cluster = 'local', allowed: tcp://HOST:PORT"),
         ({'cluster': 'local:0'}, 'allowed: tcp://HOST:PORT'),
-        ({'cluster': 'local:2', 'processes': 2}, 'processes and cluster are both given'),
+        ({'cluster': 'local:2', 'processes': 2}, 'processes and cluster given'),
     ],
 )
 def test_wrong_clusters_are_refused(words, message, monkeypatch):

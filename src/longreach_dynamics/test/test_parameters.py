@@ -231,3 +231,14 @@ def test_families_of_refusals(check, words, good, bad, message):
     refuse('a', good, *words)
     with pytest.raises(InputError, match=re.escape(message)):
         refuse('a', bad, *words)
+
+
+def test_of_some_values_one_is_allowed():
+    errors.check_one(b='x', c=())
+    errors.check_one(0, b=None)
+    for least, given, text in (
+        (0, (1, None, 2), 'b and d'),
+        (1, ('', None, ()), 'none of b, c, d'),
+    ):
+        with pytest.raises(InputError, match=f'^{text} given, allowed: one of them'):
+            errors.check_one(least, **dict(zip('bcd', given, strict=True)))

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_one, named
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_excavator.forces import GivenForces, printed_forces, read_forces
 from longreach_excavator.kinematics import pin_places
@@ -108,9 +108,7 @@ class Scenario(Parameters):
 
     def check(self) -> None:
         """Raise InputError when values contradict each other."""
-        if bool(self.pose) == bool(self.pose_deg):
-            given = 'pose and pose_deg are' if self.pose else 'neither pose nor pose_deg is'
-            raise InputError(f'{given} given, allowed: one of them')
+        check_one(pose=self.pose, pose_deg=self.pose_deg)
         if self.is_driven and (self.valve_commands or self.loose or self.held):
             raise InputError('valve_commands, loose and held belong to mode: hydraulic')
         if not self.is_driven and self.forces:

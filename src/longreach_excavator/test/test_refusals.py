@@ -55,7 +55,7 @@ def test_parameters(excavator, path, value, message):
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
-        ({'pose_deg': (20.0, -95.0, 0.0)}, 'pose and pose_deg are given, allowed: one'),
+        ({'pose_deg': (20.0, -95.0, 0.0)}, 'pose and pose_deg given, allowed: one'),
         ({'pose': '', 'pose_deg': (20.0, -95.0, 80.0)}, 'theta_4 (bucket) = 80 deg, allowed by t'),
         ({'duration': 8.0005}, 'duration = 8.0005 s, allowed: whole steps of 0.0'),
         ({'mode': 'printed', 'duration': 7.5}, 'duration = 7.5 s, allowed with the trend lines'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_one
 from longreach_dynamics.hydraulics.lines import OrificeParameters
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_harvester.kinematics import TipSegment
@@ -93,9 +93,8 @@ class Scenario(Parameters):
 
     def check(self) -> None:
         """Raise InputError for spools that are given beside controllers."""
-        moving = self.spools != SpoolKnots(), self.sines != Sines(), bool(self.tip)
-        if sum(moving) > 1:
-            raise InputError('of spools, sines and tip several are given, allowed: one')
+        moved, swung = self.spools != SpoolKnots(), self.sines != Sines()
+        check_one(0, spools=moved, sines=swung, tip=self.tip)
         held = self.log > 0.0
         for time, mass in self.log_changes():
             if held == (mass > 0.0):

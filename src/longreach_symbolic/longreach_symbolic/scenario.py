@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
-from longreach_dynamics.errors import InputError, check_count
+from longreach_dynamics.errors import InputError, check_count, check_one
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_machine.trajectories import Trajectory, Waypoint
 from longreach_symbolic.links import Links
@@ -123,11 +123,7 @@ class Scenario(Parameters):
 
     def check(self) -> None:
         """Raise InputError unless there is either a circle or a trajectory."""
-        if (self.circle is None) == (not self.trajectory):
-            raise InputError(
-                'of circle and trajectory'
-                f' {"both are" if self.trajectory else "none is"} given, allowed: one'
-            )
+        check_one(circle=self.circle, trajectory=self.trajectory)
         if self.trajectory:
             # Kept with the object: its arrays are checked and made once.
             object.__setattr__(self, '_trajectory', Trajectory.of(self.trajectory))

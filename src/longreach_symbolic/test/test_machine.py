@@ -314,8 +314,8 @@ def test_bad_scenarios_are_refused(tmp_path):
     file = tmp_path / 'scenario.yaml'
     points = '{duration: 1, trajectory: [{time: 0, angles_deg: [1]}]'
     for text, error in (
-        ('{duration: 1.0}', 'none is given, allowed: one'),
-        (f'{points}, circle: {ROUND}}}', 'both are given'),
+        ('{duration: 1.0}', 'none of circle, trajectory given'),
+        (f'{points}, circle: {ROUND}}}', 'circle and trajectory given'),
         (f'{points}}}', 'has 1 values, allowed: 2'),
     ):
         file.write_text(text)

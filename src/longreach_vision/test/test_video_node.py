@@ -185,7 +185,9 @@ def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path):
 
 def test_it_begins_without_listeners_in_the_end(folder, capfd):
     played(5, source=folder, pace='delivered', listeners=3, start_timeout=0.05)
-    assert f'shows {folder}; images on /image_raw\n' in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert f'shows {folder}; images on /image_raw\n' in said
+    assert 'starts without 3 subscribers on /image_raw\n' in said
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_it_begins_without_listeners_in_the_end(folder, capfd):
         ({'frame_id': "''"}, "frame_id = '', allowed: the name of a frame"),
         ({'camera': '{large}'}, r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
         ({'frame_rate': 0.0}, r'no times of its images; give .*; frame_rate of the video node\)'),
-        ({'sources': 'left=/a.avi'}, "and sources = 'left=/a.avi', allowed: one of them"),
+        ({'sources': 'left=/a.avi'}, 'source and sources given, allowed: one of them'),
         ({'source': "''", 'sources': 'a.avi'}, "'a.avi', allowed: CAMERA=FILE such as"),
         ({'source': "''", 'sources': 'a=x.avi a=y.avi'}, "'a=y.avi', allowed: .*each camera once"),
         ({'source': "''", 'sources': 'a=x', 'calibrations': 'b=y'}, 'b, allowed: .* sources, a'),

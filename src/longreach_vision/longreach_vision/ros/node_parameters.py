@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 from typing import Any
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_one
 from longreach_dynamics.parameters import choice, quantity
 from longreach_markers import TrackingParameters, check_cameras, load_rig
 from longreach_node.frames import FrameParameters
@@ -242,10 +242,7 @@ class VideoNodeParameters(ImageParameters):
     def check(self) -> None:
         """Raise InputError for an empty frame name, and sources that are not allowed."""
         super().check()
-        if bool(self.source) == bool(self.sources):
-            raise InputError(
-                f'source = {self.source!r} and sources = {self.sources!r}, allowed: one of them'
-            )
+        check_one(source=self.source, sources=self.sources)
         sources = _by_name(self.sources)
         if sources:
             check_cameras([*sources])
