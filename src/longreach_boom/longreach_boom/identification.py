@@ -279,15 +279,15 @@ class BoomIdentification(Identifiable):
     def with_values(self, machine: BoomParameters, values: Mapping[str, float]) -> BoomParameters:
         """Return the boom with some parameters changed; scales are relative to ``machine``."""
         self.check_names(machine, values)
+        parts = [_changed(machine, i, values) for i in range(machine.size)]
+        beams, cylinders = (tuple(items) for items in zip(*parts, strict=True))
+        limits = np.degrees([c.linkage.angles(c.stroke) for c in cylinders])
         lengths = {
-            beam.name: values.get(f'length_scale_{i + 1}', 1.0)
-            for i, beam in enumerate(machine.beams)
+            beam.name: values.get(f'length_scale_{i}', 1.0) for i, beam in enumerate(beams, 1)
         }
         bulk_modulus = values.get('bulk_modulus', machine.oil.bulk_modulus)
-        cylinders = tuple(_changed_cylinder(machine, i, values) for i in range(machine.size))
-        limits = np.degrees([c.linkage.angles(c.stroke) for c in cylinders])
         return machine.replace(
-            beams=tuple(_changed_beam(machine, i, values) for i in range(machine.size)),
+            beams=beams,
             cylinders=cylinders,
             # A pose at the end of a stroke stays there.
             poses=tuple(
@@ -517,58 +517,47 @@ def _declared(boom: BoomParameters) -> list[FreeParameter]:
     ]
 
 
-def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> BeamParameters:
-    """Return a beam with other values."""
-    beam = boom.beams[i]
-    gauge = beam.strain_gauge
-    gain = gauge.gain
-    if f'gauge_sensitivity_{i + 1}' in values:
-        modulus = values.get('youngs_modulus', boom.youngs_modulus)
-        gain = values[f'gauge_sensitivity_{i + 1}'] * modulus
+def _changed(
+    boom: BoomParameters, i: int, values: Mapping[str, float]
+) -> tuple[BeamParameters, CylinderParameters]:
+    """Return a beam and its cylinder with other values."""
+    beam, cylinder = boom.beams[i], boom.cylinders[i]
+    gauge, linkage, stroke = beam.strain_gauge, cylinder.linkage, cylinder.stroke
 
-    def own(name: str, base: float) -> float:
+    def own(name: str, base: float = 1.0) -> float:
         return values.get(f'{name}_{i + 1}', base)
 
-    stretch = own('length_scale', 1.0)
-    mass = own('mass_scale', 1.0), own('mass_taper', 0.0)
-    section = own('stiffness_scale', 1.0), own('stiffness_taper', 0.0)
-    return beam.replace(
-        length=stretch * beam.length,
-        mass_per_length=scaled(beam.mass_per_length, *mass, stretch),
-        second_moment=scaled(beam.second_moment, *section, stretch),
-        strain_gauge=gauge.replace(
-            # Of a gauge at an end of the beam an estimate may be beyond it.
-            position=min(
-                max(0.0, gauge.position + own('gauge_shift', 0.0)), stretch * beam.length
-            ),
-            gain=gain,
-            bias=own('gauge_bias', gauge.bias),
-        ),
-        joint_damping=values.get('joint_damping_scale', 1.0) * beam.joint_damping,
-        beam_damping=values.get('beam_damping_scale', 1.0) * beam.beam_damping,
-        loss_time=values.get('loss_time_scale', 1.0) * beam.loss_time,
+    stretch, lever, diameter = (
+        own('length_scale'),
+        own('lever_scale'),
+        math.sqrt(own('area_scale')),
     )
-
-
-def _changed_cylinder(
-    boom: BoomParameters, i: int, values: Mapping[str, float]
-) -> CylinderParameters:
-    """Return a cylinder with other friction, lever and areas."""
-    cylinder = boom.cylinders[i]
-    linkage, stroke = cylinder.linkage, cylinder.stroke
-    friction = {
-        name: values.get(f'{name}_friction_{i + 1}', getattr(cylinder.friction, name))
-        for name in ('viscous', 'coulomb', 'static')
-    }
-    lever = values.get(f'lever_scale_{i + 1}', 1.0)
+    gain = gauge.gain
+    if f'gauge_sensitivity_{i + 1}' in values:
+        gain = own('gauge_sensitivity') * values.get('youngs_modulus', boom.youngs_modulus)
+    mass = own('mass_scale'), own('mass_taper', 0.0)
+    section = own('stiffness_scale'), own('stiffness_taper', 0.0)
+    # Of a gauge at an end of the beam an estimate may be beyond it.
+    place = min(max(0.0, gauge.position + own('gauge_shift', 0.0)), stretch * beam.length)
     if lever != 1.0:
         side = 'near' if linkage.near else 'lever'
         linkage = linkage.replace(**{side: lever * getattr(linkage, side)})
         # A stroke that used all of the linkage ends where the changed one does.
         most = linkage.position(linkage.angles_of_rise()[1])
         stroke = min(stroke, most * (1.0 - 1e-9))
-    diameter = math.sqrt(values.get(f'area_scale_{i + 1}', 1.0))
-    return cylinder.replace(
+    friction = {
+        name: own(f'{name}_friction', getattr(cylinder.friction, name))
+        for name in ('viscous', 'coulomb', 'static')
+    }
+    return beam.replace(
+        length=stretch * beam.length,
+        mass_per_length=scaled(beam.mass_per_length, *mass, stretch),
+        second_moment=scaled(beam.second_moment, *section, stretch),
+        strain_gauge=gauge.replace(position=place, gain=gain, bias=own('gauge_bias', gauge.bias)),
+        joint_damping=values.get('joint_damping_scale', 1.0) * beam.joint_damping,
+        beam_damping=values.get('beam_damping_scale', 1.0) * beam.beam_damping,
+        loss_time=values.get('loss_time_scale', 1.0) * beam.loss_time,
+    ), cylinder.replace(
         friction=cylinder.friction.replace(**friction),
         linkage=linkage,
         stroke=stroke,
