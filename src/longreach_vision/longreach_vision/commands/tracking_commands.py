@@ -8,7 +8,6 @@ import dataclasses
 import itertools
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,8 +61,6 @@ from longreach_vision.io.track_table import cameras_of
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
 
-_DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
-
 
 def configure_tracking(commands: Any) -> None:
     """Add the subcommands ``track``, ``sync``, ``compare`` and ``check``."""
@@ -96,7 +93,7 @@ def configure_tracking(commands: Any) -> None:
     sync.set_defaults(run=_run_sync)
 
     beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
-    beside.add_argument('bag', metavar='BAG', type=Path)
+    beside.add_argument('bag')
     add_options(beside, 'namespace')
     add_rig(beside)
     add_options(beside, 'truth-topic')
@@ -114,6 +111,7 @@ def configure_tracking(commands: Any) -> None:
     add_format(check)
     check.add_argument(
         '--distance',
+        type=_distance,
         metavar='MARKER:MARKER=LENGTH',
         action='append',
         required=True,
@@ -372,18 +370,9 @@ def _run_check(arguments: argparse.Namespace) -> None:
     names = tuple(rig.cameras)
     compared = [names, *itertools.combinations(names, 2)] if len(names) > 2 else [()]
     checks = []
-    for text in arguments.distance:
-        found = _DISTANCE.fullmatch(text)
-        try:
-            if found is None:
-                raise ValueError
-            length = float(found[3])
-        except ValueError as error:
-            raise InputError(f'--distance {text}, allowed: such as one:two=1.078') from error
-        checks += [
-            KnownDistance(rig, (found[1], found[2]), length, arguments.deviation, cameras)
-            for cameras in compared
-        ]
+    for markers, length in arguments.distance:
+        known = rig, markers, length, arguments.deviation
+        checks += [KnownDistance(*known, cameras) for cameras in compared]
     sightings = Sightings(rig)
     for frame in tracked_frames(arguments, rig):
         sightings.add(frame)
@@ -397,6 +386,16 @@ def _run_check(arguments: argparse.Namespace) -> None:
     fields = {'distances': [result.fields() for result in results], 'warnings': warnings}
     print_result(fields, _text(results), arguments.format)
     warn(*warnings)
+
+
+def _distance(text: str) -> tuple[tuple[str, str], float]:
+    markers, _, length = text.partition('=')
+    one, _, two = markers.partition(':')
+    try:
+        return (one, two), positive(length)
+    except ValueError as error:
+        text = f'{text!r}, allowed: such as one:two=1.078'
+        raise argparse.ArgumentTypeError(text) from error
 
 
 def _text(results: list[DistanceCheck]) -> str:

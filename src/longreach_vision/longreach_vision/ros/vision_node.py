@@ -41,7 +41,7 @@ class VisionNode(Node):
         super().__init__(name)
         self.done = Future()
         self.settings = declare(self, kind, self.change, otherwise)
-        self._born = time.monotonic()
+        self._born, self._is_late = time.monotonic(), False
         self.create_timer(PERIOD, self.report, clock=steady_clock())
 
     def change(self, settings: Any) -> None:
@@ -56,10 +56,11 @@ class VisionNode(Node):
         """Say which topics lack subscribers at the start; empty for none, or after the wait."""
         topics = [one.topic_name for one in publishers if one.get_subscription_count() < wanted]
         text = f'{wanted} subscribers on {" and ".join(topics)}' if topics else ''
-        if text and time.monotonic() - self._born > self.settings.start_timeout:
-            self.get_logger().warning(f'starts without {text}', once=True)
-            return ''
-        return text
+        is_over = time.monotonic() - self._born > self.settings.start_timeout
+        if text and is_over and not self._is_late:
+            self.get_logger().warning(f'starts without {text}')
+        self._is_late = self._is_late or is_over
+        return '' if self._is_late else text
 
 
 def _keep_freed_memory() -> None:
