@@ -374,7 +374,7 @@ def _sweep(spec: Spec, arguments: argparse.Namespace) -> int:
     if changes:
         first = job_of(dict(zip(swept, design.min(0).tolist(), strict=True)))
         say_unused(spec, arguments, first.machine, first.scenario)
-    return run_sweep(spec.name, arguments, spec.results, job_of, _measure, series, place)
+    return run_sweep(spec.name, arguments, swept, design, spec.results, job_of, _measure, series)
 
 
 def _job_of(

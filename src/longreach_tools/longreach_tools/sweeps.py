@@ -312,14 +312,14 @@ def _as_bytes(values: np.ndarray) -> np.ndarray:
 def run_sweep(
     machine: str,
     arguments: argparse.Namespace,
+    swept: Sequence[str],
+    design: np.ndarray,
     units: Mapping[str, str],
     job_of: Callable[[Mapping[str, float]], Job],
     measure: Callable[[Job], Measured],
     series: Mapping[str, str] | None = None,
-    place_of: Callable[[str], object] = str,
 ) -> int:
     """Run and print a sweep; the ``repr`` of jobs shows all that a run depends on."""
-    swept, design = design_of(arguments, place_of)
     columns = [*swept, *units, _MESSAGE, _WARNINGS, *(series or ())]
     check_distinct('a column of the sweep', columns)
     if series and arguments.results is None:

@@ -40,7 +40,7 @@ def arguments():
 
 def run(arguments, measure=measure, job_of=dict, series=None):
     calls.clear()
-    return run_sweep('machine', arguments, UNITS, job_of, measure, series)
+    return run_sweep('machine', arguments, *design_of(arguments), UNITS, job_of, measure, series)
 
 
 def read(folder):
