@@ -142,7 +142,7 @@ def contracts(root: Path) -> list[dict[str, Any]]:
             as_packages=False,
         ),
         forbidden(
-            'what tracks markers over ROS uses the library by its door, longreach_markers.__init__',
+            'what tracks markers over ROS uses what longreach_markers exports',
             ['longreach_vision'],
             ['longreach_markers.**'],
             allow_indirect_imports=True,
