@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ def add_studies(commands: Any) -> None:
         'Rows have the time of measurement. Delay and jitter of a sensor file do not show: they'
         ' are when messages come, whose stamps are that time.'
     )
-    measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
+    measure.add_argument('scenario')
     add_common(measure, '--duration', help=_WHOLE)
     text = 'sensor file, or default, or typical (by default)'
     measure.add_argument('--sensors', default='typical', help=text)

@@ -41,8 +41,7 @@ def add_studies(commands: Any) -> None:
 
     text = 'full against reduced model: figures 5 and 8 to 11 of the paper'
     models = study('compare-models', _compare_models, text)
-    text = 'a file or a name (default: sine)'
-    models.add_argument('scenario', type=Path, nargs='?', default='sine', help=text)
+    models.add_argument('scenario', nargs='?', default=Path('sine'))
     drawn = 'errors and voltage of the stick, pressures of stick and boom'
     add_results(models, 'both runs beside each other', drawn)
 

@@ -97,8 +97,9 @@ def optional_file(text: str) -> Path | None:
     return Path(text) if text else None
 
 
-# Options by what they are for: of each the type of its value (bool: a flag) or its choices, what
-# stands for the value, and the meaning, if one, with which its help begins in every command.
+# Options, and arguments with a name alone, by what they are for: of each the type of its value
+# (bool: a flag) or its choices, what stands for the value, and the meaning, if one, with which its
+# help begins in every command.
 VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
     'input': {
         '--against': (Path, 'BAG'),
@@ -125,6 +126,8 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
         '--truth-topic': (str, 'TOPIC'),
         '--urdf': (Path, 'FILE.urdf'),
         '--validation': (Path, 'RECORDING'),
+        'bag': (Path, 'BAG', 'recording: a directory, or one .mcap or .db3 file'),
+        'scenario': (Path, 'SCENARIO', 'a file or a name'),
     },
     'run': {
         '--cluster': (str, 'ADDRESS', 'Dask cluster tcp://HOST:PORT, or local:COUNT for one here'),
@@ -161,7 +164,7 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
 
 def name_of(flags: Iterable[str]) -> tuple[str, str]:
     """Return the name of an option, its first long one, and its key in the vocabulary, if any."""
-    name = next((flag for flag in flags if flag.startswith('--')), '')
+    name = next((flag for flag in flags if flag.startswith('--') or flag[0] != '-'), '')
     return name, next((key for key, known in VOCABULARY.items() if name in known), '')
 
 
@@ -176,7 +179,7 @@ def with_vocabulary(flags: Iterable[str], given: dict[str, Any]) -> dict[str, An
         words = {'type': kind, 'metavar': metavar}
         if not metavar:
             words = {'action': 'store_true'} if kind is bool else {'choices': kind}
-    elif name and not {'action', 'choices'} & given.keys():
+    elif name.startswith('--') and not {'action', 'choices'} & given.keys():
         # Options of one command: the unit in their help stands for the value.
         unit = re.search(r'\[(.+?)\]', text)
         words = {'metavar': unit[1].upper()} if unit else {}

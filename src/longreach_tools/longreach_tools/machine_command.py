@@ -292,9 +292,7 @@ def _add_run(spec: Spec, commands: Any) -> None:
     run = functools.partial(_run, spec)
     parser = add_study(spec, commands, 'run', run, 'run a scenario file', ())
     if spec.scenario:
-        words: dict[str, Any] = {'metavar': 'SCENARIO', 'nargs': '?', 'type': Path}
-        words['default'] = Path(spec.scenario)
-        parser.add_argument('scenario', help='a file or a name', **words)
+        parser.add_argument('scenario', nargs='?', default=Path(spec.scenario))
     add_common(parser, '--duration', help='of the run (default: of the scenario)')
     add_results(parser, f'a table, one row for each {spec.rows}', spec.figure())
 
@@ -410,7 +408,7 @@ def _add_compare(spec: Spec, commands: Any) -> None:
     """Add the subcommand ``compare``."""
     run, text = functools.partial(_compare, spec), 'compare a recorded run with the library'
     parser = add_study(spec, commands, 'compare', run, text, spec.of_recording)
-    parser.add_argument('bag', metavar='BAG', type=Path)
+    parser.add_argument('bag')
     add_scenario(spec, parser)
     add_common(parser, '--namespace', spec.name, help=f'the {spec.name}')
     add_results(parser, 'write the recorded run, row by row', spec.figure())

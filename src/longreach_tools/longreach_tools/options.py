@@ -29,7 +29,7 @@ def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> Non
 
 def add_signals(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a recording, signals of it, and the part of time that is shown."""
-    parser.add_argument('bag', type=Path, help='directory of a recording, or a storage file')
+    parser.add_argument('bag')
     parser.add_argument('signals', nargs='*', metavar='TOPIC.field', help=text)
     parser.add_argument('--from', dest='begin')
     parser.add_argument('--to', dest='end')

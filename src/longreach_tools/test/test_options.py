@@ -36,8 +36,11 @@ def options():
     for parser in parsers():
         for group in parser._action_groups:
             for action in group._group_actions:
-                if action.option_strings and action.dest != 'help':
-                    found[name_of(action.option_strings)[0]].append((group.title, action))
+                name, purpose = name_of(action.option_strings or [action.dest])
+                if purpose and not action.option_strings:
+                    found[name].append((purpose, action))
+                elif action.option_strings and action.dest != 'help':
+                    found[name].append((group.title, action))
                 # Shared options have defaults of each subcommand.
                 usual = parser.get_default(action.dest)
                 if isinstance(usual, int | float) and not isinstance(usual, bool):

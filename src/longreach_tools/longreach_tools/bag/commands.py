@@ -33,20 +33,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='show topics, counts, times, QoS and damage',
         epilog='exit code: 0 intact, 1 damaged or not closed, 2 not a recording',
     )
-    _add_bag(info)
+    info.add_argument('bag')
     add_format(info)
     info.set_defaults(run=_info)
 
     recover = commands.add_parser('recover', help='copy the intact part of a damaged recording')
-    _add_bag(recover)
+    recover.add_argument('bag')
     text = 'new directory'
     recover.add_argument('-o', '--out', '--output', required=True, metavar='DIR', help=text)
     recover.set_defaults(run=_recover)
-
-
-def _add_bag(parser: argparse.ArgumentParser) -> None:
-    """Add the recording that is read."""
-    parser.add_argument('bag', help='directory of a recording, or one .mcap or .db3 file')
 
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +75,7 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
 def _configure_play(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``play``."""
     add = parser.add_argument
-    _add_bag(parser)
+    parser.add_argument('bag')
     add(
         '-r',
         '--speed',
