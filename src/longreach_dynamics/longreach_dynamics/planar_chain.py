@@ -36,6 +36,7 @@ from longreach_dynamics._array_calls import ArrayCall, matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
+from longreach_dynamics.tables import check_numbers, numbers_of
 
 # Rows of the table that compiled code works with, one column for each link. One array for numbers
 # and for intermediate results, because numba counts references to each array at each use, and each
@@ -320,18 +321,18 @@ class PlanarChain:
         n = len(self.lengths)
         if n == 0:
             raise InputError('lengths is empty, allowed: one link or more')
-        lengths = _numbers('lengths', self.lengths, (n,))
-        masses = _numbers('masses', self.masses, (n,))
-        centers = _numbers('centers', self.centers, (n, 2))
-        inertias = _numbers('inertias', self.inertias, (n,))
-        gravity = _numbers('gravity', self.gravity, ())
-        _within('lengths', lengths, lengths > 0.0, '(0, inf) m')
-        _within('masses', masses, masses > 0.0, '(0, inf) kg')
-        _within('centers', centers, centers >= [0.0, -np.inf], '[0, inf) m from the joint')
-        _within('inertias', inertias, inertias >= 0.0, '[0, inf) kg m^2')
+        lengths = numbers_of('lengths', self.lengths, (n,))
+        masses = numbers_of('masses', self.masses, (n,))
+        centers = numbers_of('centers', self.centers, (n, 2))
+        inertias = numbers_of('inertias', self.inertias, (n,))
+        gravity = numbers_of('gravity', self.gravity, ())
+        check_numbers('lengths', lengths, lengths > 0.0, '(0, inf) m')
+        check_numbers('masses', masses, masses > 0.0, '(0, inf) kg')
+        check_numbers('centers', centers, centers >= [0.0, -np.inf], '[0, inf) m from the joint')
+        check_numbers('inertias', inertias, inertias >= 0.0, '[0, inf) kg m^2')
         # Else there are motions without kinetic energy.
         massive = (inertias > 0.0) | (centers[:, 0] > 0.0)
-        _within('inertias', inertias, massive, '(0, inf) kg m^2 for a centre at the joint')
+        check_numbers('inertias', inertias, massive, '(0, inf) kg m^2 for a centre at the joint')
         for name, values in (('lengths', lengths), ('masses', masses), ('inertias', inertias)):
             object.__setattr__(self, name, tuple(values.tolist()))
         object.__setattr__(self, 'centers', tuple(map(tuple, centers.tolist())))
@@ -416,15 +417,15 @@ class PlanarChain:
 
     def _vectors(self, **vectors: Any) -> list[np.ndarray]:
         """Return arrays that kernels take; raise InputError for those that cannot be used."""
-        return [_numbers(name, vector, (self.size,)) for name, vector in vectors.items()]
+        return [numbers_of(name, vector, (self.size,)) for name, vector in vectors.items()]
 
     def _rows(self, wrenches: Any) -> np.ndarray:
         """Return wrenches as the array that kernels take; raise InputError if there is none."""
         count = np.shape(wrenches)[:1] or (1,)
-        rows = _numbers('wrenches', wrenches if count[0] else _NO_WRENCHES, (*count, 6))
+        rows = numbers_of('wrenches', wrenches if count[0] else _NO_WRENCHES, (*count, 6))
         links = rows[:, 0]
         good = (links >= 0.0) & (links < self.size) & (links == np.floor(links))
-        _within(
+        check_numbers(
             'wrenches', rows, good[:, None] | [False] + [True] * 5, f'links 0 to {self.size - 1}'
         )
         return rows
@@ -439,23 +440,3 @@ def _again(entry: ArrayCall, *arguments: np.ndarray) -> None:
             'the mass matrix is not positive definite in floating point; look for masses, lengths'
             ' and inertias of impossible size, and for huge angles'
         ) from None
-
-
-def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return values as an array of finite numbers, in an order that kernels take."""
-    try:
-        array = np.array(values, dtype=float, order='C')
-    except (TypeError, ValueError):
-        raise InputError(f'{name} = {values!r}, allowed: numbers of shape {shape}') from None
-    if array.shape != shape:
-        raise InputError(f'{name} has shape {array.shape}, allowed: {shape}')
-    _within(name, array, np.isfinite(array), 'finite numbers')
-    return array
-
-
-def _within(name: str, array: np.ndarray, good: np.ndarray, allowed: str) -> None:
-    """Raise InputError for the first number that is not good."""
-    bad = np.argwhere(~good)
-    if len(bad):
-        place = ''.join(f'[{index}]' for index in bad[0])
-        raise InputError(f'{name}{place} = {array[tuple(bad[0])]:g}, allowed: {allowed}')

@@ -189,3 +189,23 @@ def for_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [for_json(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def numbers_of(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a copy of values as an array of finite numbers; raise InputError for others."""
+    try:
+        found = np.array(values, dtype=float, order='C')
+    except (TypeError, ValueError):
+        raise InputError(f'{name} = {values!r}, allowed: numbers of shape {shape}') from None
+    if found.shape != shape:
+        raise InputError(f'{name} has shape {found.shape}, allowed: {shape}')
+    check_numbers(name, found, np.isfinite(found), 'finite numbers')
+    return found
+
+
+def check_numbers(name: str, values: np.ndarray, good: np.ndarray, allowed: str) -> None:
+    """Raise InputError for the first number that is not good."""
+    if not good.all():
+        bad = np.argwhere(~good)[0]
+        place = ''.join(f'[{index}]' for index in bad)
+        raise InputError(f'{name}{place} = {values[tuple(bad)]:g}, allowed: {allowed}')

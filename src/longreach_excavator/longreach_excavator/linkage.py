@@ -38,6 +38,7 @@ from numba import njit
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
+from longreach_dynamics.tables import numbers_of
 
 CYLINDERS = ('boom', 'arm', 'bucket')
 # Smallest lever arm d length / d theta_4 of a usable linkage [m].
@@ -220,9 +221,7 @@ class Linkage:
 
     def angles(self, lengths: np.ndarray) -> np.ndarray:
         """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""
-        values = np.asarray(lengths, dtype=float)
-        if values.shape != (3,) or not np.isfinite(values).all():
-            raise InputError(f'lengths = {values.tolist()}, allowed: three finite numbers [m]')
+        values = numbers_of('lengths', lengths, (3,))
         return np.array([self.angle(k, float(values[k])) for k in range(3)])
 
     def angle(self, cylinder: int, length: float) -> float:

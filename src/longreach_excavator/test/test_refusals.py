@@ -135,7 +135,10 @@ def sticks(x, axes, buttons):
         (lambda x: standing(x, np.array([0.3, 0.5, 0.0])), 'theta_3 (arm) = 28.6479 deg, allowed'),
         (lambda x: breakout(x, 'boom', x.pose('dig')), "cylinder = 'boom', allowed: bucket | arm"),
         (lambda x: Linkage(x.pins()._replace(lk=math.nan)), 'closes nowhere with a lever'),
-        (lambda x: x.linkage().angles(np.array([2.5, 2.7])), 'lengths = [2.5, 2.7], allowed: thr'),
+        (
+            lambda x: x.linkage().angles(np.array([2.5, 2.7])),
+            'lengths has shape (2,), allowed: (3,)',
+        ),
         (lambda x: x.linkage().angle(1, math.nan), 'length of the arm cylinder = nan m'),
         (lambda x: x.linkage().lengths(np.zeros(2)), 'a pose has shape (2,), allowed: (..., 3)'),
         (lambda x: x.linkage().levers(np.array([0.0, -1.0, math.nan])), 'theta_4 = nan deg, allo'),

@@ -26,25 +26,16 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from longreach_dynamics.errors import InputError, check_within
+from longreach_dynamics.tables import numbers_of
 from longreach_markers.camera.model import Camera, distort_point, projection_jacobian
 
 # Relative tolerance for asymmetry and negative eigenvalues caused by rounding.
 _ASYMMETRY = 1e-6
 
 
-def checked_array(values: ArrayLike, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Return a copy of an array after checking shape and finiteness."""
-    array = np.array(values, dtype=np.float64)
-    if array.shape != shape:
-        raise InputError(f'{name} has shape {array.shape}, allowed: {shape}')
-    if not np.isfinite(array).all():
-        raise InputError(f'{name} = {array.tolist()}, allowed: finite numbers')
-    return array
-
-
 def checked_covariance(values: ArrayLike, size: int, name: str) -> np.ndarray:
     """Return a copy of a covariance (size, size) after checking that it is one."""
-    covariance = checked_array(values, (size, size), name)
+    covariance = numbers_of(name, values, (size, size))
     largest = float(np.abs(covariance).max())
     if not float(np.abs(covariance - covariance.T).max()) <= _ASYMMETRY * largest:
         raise InputError(f'{name} is not symmetric: {covariance.tolist()}')
@@ -114,7 +105,7 @@ class Pose:
     covariance: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        rotation = checked_array(self.rotation, (3, 3), 'rotation')
+        rotation = numbers_of('rotation', self.rotation, (3, 3))
         error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
         if not error < _ROTATION_ERROR:
             raise InputError(
@@ -128,7 +119,7 @@ class Pose:
             )
         left, _, right = np.linalg.svd(rotation)
         _keep(self, 'rotation', left @ right)
-        _keep(self, 'translation', checked_array(self.translation, (3,), 'translation'))
+        _keep(self, 'translation', numbers_of('translation', self.translation, (3,)))
         if self.covariance is not None:
             covariance = checked_covariance(self.covariance, 6, 'covariance of a pose')
             _keep(self, 'covariance', covariance)
@@ -138,9 +129,9 @@ class Pose:
         cls, position: ArrayLike, target: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)
     ) -> Pose:
         """Return the pose of a level camera that looks from a position at a target [m]."""
-        centre = checked_array(position, (3,), 'position')
-        forward = checked_array(target, (3,), 'target') - centre
-        upwards = checked_array(up, (3,), 'up')
+        centre = numbers_of('position', position, (3,))
+        forward = numbers_of('target', target, (3,)) - centre
+        upwards = numbers_of('up', up, (3,))
         right = np.cross(forward, upwards)
         distance, width = np.linalg.norm(forward), np.linalg.norm(right)
         if not distance > 0.0:
@@ -160,7 +151,7 @@ class Pose:
         cls, xyzw: ArrayLike, position: ArrayLike, covariance: ArrayLike | None = None
     ) -> Pose:
         """Return the pose for an orientation x y z w, of norm 1, and a position [m]."""
-        quaternion = checked_array(xyzw, (4,), 'orientation')
+        quaternion = numbers_of('orientation', xyzw, (4,))
         norm = math.hypot(*quaternion)
         if not abs(norm - 1.0) < _QUATERNION_ERROR:
             raise InputError(
@@ -247,7 +238,7 @@ class Plane:
     centroid: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        normal = checked_array(self.normal, (3,), 'normal')
+        normal = numbers_of('normal', self.normal, (3,))
         length = math.hypot(*normal)
         if not abs(length - 1.0) < _NORMAL_ERROR:
             raise InputError(f'normal = {normal.tolist()} has length {length:.4g}, allowed: 1')
@@ -258,7 +249,7 @@ class Plane:
         object.__setattr__(self, 'offset', offset)
         centroid = offset * normal
         if self.centroid is not None:
-            centroid = checked_array(self.centroid, (3,), 'centroid')
+            centroid = numbers_of('centroid', self.centroid, (3,))
             error = float(normal @ centroid) - offset
             if not abs(error) < _CENTROID_ERROR:
                 raise InputError(
@@ -400,7 +391,7 @@ def pixel_ray(camera: Camera, pose: Pose, pixel: ArrayLike) -> tuple[np.ndarray,
     InputError
         For a pixel that is not finite or has no ray.
     """
-    x, y = camera.undistort(checked_array(pixel, (2,), 'pixel'))
+    x, y = camera.undistort(numbers_of('pixel', pixel, (2,)))
     direction = pose.rotation @ np.array([x, y, 1.0])
     return pose.translation.copy(), direction / np.linalg.norm(direction)
 
@@ -422,8 +413,8 @@ def intersect(origin: ArrayLike, direction: ArrayLike, plane: Plane) -> np.ndarr
     InputError
         For a plane through the origin, a ray parallel to it, and a plane behind the origin.
     """
-    start = checked_array(origin, (3,), 'origin')
-    along = checked_array(direction, (3,), 'direction')
+    start = numbers_of('origin', origin, (3,))
+    along = numbers_of('direction', direction, (3,))
     length = float(np.linalg.norm(along))
     if not length > 0.0:
         raise InputError('direction = 0, allowed: a vector that is not 0')

@@ -26,13 +26,13 @@ from numpy.typing import ArrayLike
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import assign, cholesky, cholesky_solve
+from longreach_dynamics.tables import numbers_of
 from longreach_markers.camera.geometry import (
     LEAST_COSINE,
     LEAST_DISTANCE,
     Plane,
     Pose,
     check_meeting,
-    checked_array,
     checked_covariance,
     project_point,
 )
@@ -172,7 +172,7 @@ def locate_in_plane(
         As :func:`longreach_markers.camera.geometry.pixel_ray` and
         :func:`longreach_markers.camera.geometry.intersect`.
     """
-    place = checked_array(pixel, (2,), 'pixel')
+    place = numbers_of('pixel', pixel, (2,))
     pixel_covariance = checked_covariance(covariance, 2, 'covariance of a pixel')
     position, noise, systematic = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     away, cosine = _locate(
@@ -418,8 +418,8 @@ def triangulate(
             f'{count} cameras and {len(poses)} poses, allowed: two or more, as many of each; one'
             ' camera needs a plane'
         )
-    places = checked_array(pixels, (count, 2), 'pixels')
-    pixel_covariances = checked_array(covariances, (count, 2, 2), 'covariances')
+    places = numbers_of('pixels', pixels, (count, 2))
+    pixel_covariances = numbers_of('covariances', covariances, (count, 2, 2))
     for covariance in pixel_covariances:
         covariance[:] = checked_covariance(covariance, 2, 'covariance of a pixel')
         if not covariance[0, 0] * covariance[1, 1] > covariance[0, 1] ** 2:

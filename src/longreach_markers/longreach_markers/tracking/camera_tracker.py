@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError, check_among
+from longreach_dynamics.tables import numbers_of
 from longreach_markers.marker.detection import Search, SharedFits, detect, find_markers
 from longreach_markers.marker.detection_input import check_image
 from longreach_markers.marker.observation import LOST, TRACKED, UNCERTAIN, Observation, lost
@@ -156,12 +157,7 @@ class CameraTracker:
         check_among('marker', marker_name, self.markers)
         marker = self.markers[marker_name]
         image = self._checked(image)
-        place = np.array(at, dtype=np.float64)
-        if place.shape != (2,) or not np.isfinite(place).all():
-            raise InputError(
-                f'{marker_name}: pixel = {tuple(place.ravel().tolist())}, allowed: two finite'
-                ' numbers u, v'
-            )
+        place = numbers_of(f'{marker_name}: pixel', at, (2,))
         seen = detect(image, place, radius, **self._view, limits=self._limits)
         if seen.status != TRACKED:
             return seen
