@@ -16,7 +16,7 @@ import functools
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from longreach_boom.measured_runs import (
     payload_of,
     poses_at_rest,
     releases,
-    resting,
     simulated,
 )
 from longreach_boom.modes import held_modes
@@ -174,36 +173,32 @@ def _angles(
     boom: BoomParameters, recording: Recording, start: float, loads: tuple[HangingLoad, ...]
 ) -> np.ndarray:
     """Return the joint angles before an event [rad], (N,)."""
-    numbers, signals = range(1, boom.size + 1), recording.signals
-    if all(f'piston_{i}' in signals for i in numbers):
-        angles = np.empty(boom.size)
-        for i, cylinder in enumerate(boom.cylinders):
-            signal = signals[f'piston_{i + 1}']
-            after = signal.values[signal.times >= start - _REST]
-            motion = np.ptp(after[np.isfinite(after)]) if np.isfinite(after).any() else math.nan
-            if motion > _CLOSED:
-                raise InputError(
-                    f'{recording.name}: {cylinder.name} moved by {motion:.3g} m, allowed: at most'
-                    f' {_CLOSED} m; was its valve open, or is the load too heavy for it?'
-                )
-            rest = _rest(signal, start)
-            if not math.isfinite(rest):
-                raise InputError(
-                    f'{recording.name}: piston_{i + 1} has no value within {_REST:g} s before the'
-                    f' event at {start:g} s'
-                )
-            angles[i] = cylinder.linkage.angle(min(max(rest, 0.0), cylinder.stroke))
-        return angles
-    roots = [f'inclination_root_{i}' for i in numbers]
-    shown = [_rest(signals[root], start) if root in signals else math.nan for root in roots]
+    signals, inclined = recording.signals, not _by_pistons(boom, recording)
+    names = [f'{"inclination_root" if inclined else "piston"}_{i + 1}' for i in range(boom.size)]
+    shown = [_rest(signals[name], start) if name in signals else math.nan for name in names]
     if not np.isfinite(shown).all():
         raise InputError(
             f'{recording.name} lacks piston_1..piston_{boom.size}, or instead inclination_root_i,'
-            f' before the event at {start:g} s: the pose is unknown'
+            f' within {_REST:g} s before the event at {start:g} s: the pose is unknown'
         )
-    setting = Setting(tuple(shown), True, tuple(load.on(boom) for load in loads))
-    none = np.zeros(boom.size)
-    return settled(boom, setting, none, start_of(boom, recording.name, setting)).q[: boom.size]
+    for name, cylinder in () if inclined else zip(names, boom.cylinders, strict=True):
+        signal = signals[name]
+        after = signal.values[signal.times >= start - _REST]
+        motion = np.ptp(after[np.isfinite(after)])
+        if motion > _CLOSED:
+            raise InputError(
+                f'{recording.name}: {cylinder.name} moved by {motion:.3g} m, allowed: at most'
+                f' {_CLOSED} m; was its valve open, or is the load too heavy for it?'
+            )
+    setting = Setting(tuple(shown), inclined, tuple(load.on(boom) for load in loads))
+    begin = start_of(boom, recording.name, setting)
+    rest = settled(boom, setting, np.zeros(boom.size), begin).q if inclined else begin.coordinates
+    return rest[: boom.size]
+
+
+def _by_pistons(boom: BoomParameters, recording: Recording) -> bool:
+    """Return whether a recording has the positions of all pistons."""
+    return all(f'piston_{i + 1}' in recording.signals for i in range(boom.size))
 
 
 @functools.lru_cache(maxsize=16)
@@ -396,7 +391,6 @@ class BoomIdentification(Identifiable):
         loads = (payload,) if events[0][1] == 'release' else ()
         later = [(round((time - start) / STEP) * STEP, what) for time, what in events]
         angles = _angles(machine, recording, start, loads)
-        resting(machine, name, angles, tuple(load.on(machine) for load in loads))
         scenario = Scenario(
             duration=math.ceil((end - start) / SAMPLE_TIME + 1.0) * SAMPLE_TIME,
             pose_deg=tuple(np.degrees(angles).tolist()),
@@ -409,8 +403,7 @@ class BoomIdentification(Identifiable):
             ),
         )
         scenario.check_with(machine, STEP)
-        by_pistons = all(f'piston_{i + 1}' in recording.signals for i in range(machine.size))
-        return LoadExperiment(name, scenario, start, end, by_pistons)
+        return LoadExperiment(name, scenario, start, end, _by_pistons(machine, recording))
 
     def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
         """Return deviations of ``payload`` [1] and ``pose_i`` [rad], by the bias of sensors."""
@@ -433,17 +426,12 @@ class BoomIdentification(Identifiable):
         # Within the strokes: the start may lie at the end of one.
         low, high = machine.joint_limits().T
         angles = np.clip(experiment.scenario.angles(machine) + change, low, high)
-        pose = tuple(np.degrees(angles).tolist())
-        share = 1.0 + values.get('payload', 0.0)
-        scenario = experiment.scenario.replace(
-            pose_deg=pose,
-            loads=tuple(
-                load.replace(mass=share * load.mass) for load in experiment.scenario.loads
-            ),
-            attach=tuple(
-                load.replace(mass=share * load.mass) for load in experiment.scenario.attach
-            ),
-        )
+        share, scenario = 1.0 + values.get('payload', 0.0), experiment.scenario
+        heavier: dict[str, Any] = {
+            kind: tuple(load.replace(mass=share * load.mass) for load in getattr(scenario, kind))
+            for kind in ('loads', 'attach')
+        }
+        scenario = scenario.replace(pose_deg=tuple(np.degrees(angles).tolist()), **heavier)
         return experiment._replace(scenario=scenario)
 
     def doubts(self, machine: BoomParameters, experiment: LoadExperiment) -> str:

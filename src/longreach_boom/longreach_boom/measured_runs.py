@@ -226,12 +226,7 @@ def measured(
         parameters = getattr(sensors, kind)
         group = SensorGroup(kind, parameters, len(names), (sensors.seed, index), 1.0 / interval)
         times = truth.times[:: group.every]
-        profile = sensors.temperature
-        warm = (
-            warmth
-            + profile.offset
-            + profile.amplitude * np.sin(2.0 * np.pi * times / profile.period)
-        )
+        warm = warmth + np.array([sensors.temperature.at(time) for time in times.tolist()])
         shown = group.show_many(values[:: group.every], warm, random)
         for column, name in enumerate(names):
             deviation = np.broadcast_to(unknown, times.shape)
