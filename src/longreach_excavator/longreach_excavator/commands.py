@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.step_study import step_study
 from longreach_tools.arguments import add_common, finite, not_negative, numbers, positive
+from longreach_tools.cli import say
 from longreach_tools.machine_command import (
     add_scenario,
     add_study,
@@ -69,7 +69,7 @@ def add_studies(commands: Any) -> None:
 
 def _say(text: str) -> None:
     """Print a line beside the result, on stderr."""
-    print(f'longreach excavator: {text}', file=sys.stderr)
+    say(f'longreach excavator: {text}')
 
 
 # --- digging ----------------------------------------------------------------------------------
