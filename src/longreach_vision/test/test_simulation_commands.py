@@ -43,9 +43,6 @@ def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):
     assert two['reasons'] == []
     assert one['lost'] == 3
     assert sum(row['images'] for row in one['reasons']) == one['lost'] + one['uncertain']
-    counts = [row['images'] for row in one['reasons']]
-    assert counts == sorted(counts, reverse=True)
-    assert all(row['reason'] for row in one['reasons'])
     # The bag has them, and the table none: it is of numbers.
     recorded = [row['reasons'] for row in read_tracks(out / 'tracks').summary()]
     assert recorded == [one['reasons'], []]

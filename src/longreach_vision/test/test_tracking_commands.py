@@ -320,35 +320,26 @@ def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path, late):
     assert advice in capsys.readouterr().out
 
 
-def test_markers_that_are_out_of_view_most_of_the_time_are_no_exchanged_pictures(
-    capsys, scene, tmp_path
+@pytest.mark.parametrize(
+    ('rows', 'tracked', 'sighted', 'advice'),
+    [
+        # As after a pause, when alike markers may be each other in both images.
+        (20, 5, 5, ''),
+        (20, 5, 20, 'two cameras hardly ever track a marker together'),
+        # Out of view most of the time.
+        (120, 8, 8, ''),
+    ],
+)
+def test_only_what_both_cameras_track_for_themselves_shows_exchanged_pictures(
+    rows, tracked, sighted, advice
 ):
-    for side in ('left', 'right'):
-        shutil.copytree(scene / 'seen' / side, tmp_path / side)
-        last = max((tmp_path / side).iterdir())
-        number, time = last.stem.rsplit('_', 1)
-        image = np.full_like(cv2.imread(str(last), cv2.IMREAD_GRAYSCALE), 12)
-        for k in range(1, 15 * len(list((tmp_path / side).iterdir()))):
-            name = f'{int(number) + k:06d}_{float(time) + k / 15.0:.9f}.png'
-            cv2.imwrite(str(tmp_path / side / name), image)
-    words = ('track', tmp_path / 'left', tmp_path / 'right', '--config', scene / 'rig.yaml')
-    assert not printed(capsys, *words)['advice']
-
-
-def test_only_what_both_cameras_track_for_themselves_shows_exchanged_pictures():
-    """As after a pause, when alike markers may be each other in both images."""
-    rig, columns = small_rig(), columns_of(NAMES)
-    rows = np.zeros((20, len(columns)))
+    columns = columns_of(NAMES)
+    table = np.zeros((rows, len(columns)))
     for k, column in enumerate(columns):
-        if column.endswith('.cameras'):
-            rows[:, k] = 3.0
-        elif column.endswith('status'):
-            rows[5:, k] = 1.0
-    assert _advice(rig, Tracks(NAMES, CAMERAS, rows)) == ''
-    for k, column in enumerate(columns):
-        if column.endswith(('left_status', 'right_status')):
-            rows[:, k] = 0.0
-    assert _advice(rig, Tracks(NAMES, CAMERAS, rows)).startswith('two cameras hardly ever')
+        if column.endswith('status'):
+            first = sighted if column.endswith(('left_status', 'right_status')) else tracked
+            table[first:, k] = 1.0
+    assert _advice(small_rig(), Tracks(NAMES, CAMERAS, table)).partition(':')[0] == advice
 
 
 # --- render, simulate, compare ---------------------------------------------------------------
