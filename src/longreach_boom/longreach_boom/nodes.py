@@ -31,7 +31,7 @@ from longreach_boom.strain import strains
 from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.hydraulic_messages import hydraulic_state
+from longreach_node.conversions import hydraulic_state
 from longreach_node.markers import WHITE, triangles_marker
 from longreach_node.plant_node import HydraulicPlantNode
 from longreach_node.simulator_parameters import DrawnParameters, MachineParameters

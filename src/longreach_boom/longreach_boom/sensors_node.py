@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.sensors import KINDS, SensorParameters, Sensors, load_sensors
 from longreach_boom.state import BoomState
-from longreach_node.hydraulic_messages import hydraulic_state
+from longreach_node.conversions import hydraulic_state
 from longreach_node.plant_node import PlantNode
 
 _KINDS = {

@@ -21,7 +21,7 @@ from longreach_control.benchmark import CONTROLLERS
 from longreach_control.follower import DampingFollower, TipFollower
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node import qos
-from longreach_node.hydraulic_messages import finite_values
+from longreach_node.conversions import finite_values
 
 # An operator moves the tip, with `tip_velocity` in place of a trajectory.
 TIP = 'tip'

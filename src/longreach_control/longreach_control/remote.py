@@ -23,7 +23,7 @@ from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.plant import Situation
 from longreach_dynamics.errors import LongreachError
 from longreach_node import qos
-from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
+from longreach_node.conversions import hydraulic_state, spools_from_message
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 
 NAMESPACE = 'benchmark'

@@ -37,8 +37,7 @@ from longreach_excavator.visuals import (
     soil_line,
 )
 from longreach_machine.teleoperation import Order
-from longreach_node.hydraulic_messages import values_from_command
-from longreach_node.joint_messages import joint_values
+from longreach_node.conversions import joint_values, values_from_command
 from longreach_node.markers import (
     BLUE,
     BROWN,

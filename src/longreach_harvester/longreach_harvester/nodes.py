@@ -32,8 +32,8 @@ from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions
 from longreach_harvester.teleoperation import Teleoperation
 from longreach_harvester.visuals import cylinder_forces, head_lines
+from longreach_node.conversions import hydraulic_state
 from longreach_node.frames import header_at
-from longreach_node.hydraulic_messages import hydraulic_state
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.plant_node import HydraulicPlantNode

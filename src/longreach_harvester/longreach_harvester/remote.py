@@ -15,7 +15,7 @@ from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParamet
 from longreach_harvester.spec import HARVESTER
 from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
 from longreach_harvester.training import TRAINING_UNITS, training_figures
-from longreach_node.hydraulic_messages import finite_values
+from longreach_node.conversions import finite_values
 from longreach_node.keyboard import Keys
 from longreach_node.remote_drive import Driver, Row
 from longreach_node.stamps import nanoseconds_of

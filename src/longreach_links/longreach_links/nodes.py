@@ -20,7 +20,7 @@ from longreach_dynamics.parameters import quantity
 from longreach_links.description import thickness
 from longreach_links.spec import LINKS, LinksOptions
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
-from longreach_node.joint_messages import joint_values
+from longreach_node.conversions import joint_values
 from longreach_node.markers import (
     BLUE,
     BROWN,

@@ -2,6 +2,11 @@
 
 from longreach_node.clock import LivingClock as LivingClock
 from longreach_node.clock import steady_clock as steady_clock
+from longreach_node.conversions import finite_values as finite_values
+from longreach_node.conversions import hydraulic_state as hydraulic_state
+from longreach_node.conversions import joint_values as joint_values
+from longreach_node.conversions import spools_from_message as spools_from_message
+from longreach_node.conversions import values_from_command as values_from_command
 from longreach_node.cycle_node import CycleNode as CycleNode
 from longreach_node.entry import machine_node as machine_node
 from longreach_node.entry import node_entry as node_entry
@@ -10,11 +15,6 @@ from longreach_node.frames import Transforms as Transforms
 from longreach_node.frames import frame_name as frame_name
 from longreach_node.frames import header_at as header_at
 from longreach_node.frames import optional_message as optional_message
-from longreach_node.hydraulic_messages import finite_values as finite_values
-from longreach_node.hydraulic_messages import hydraulic_state as hydraulic_state
-from longreach_node.hydraulic_messages import spools_from_message as spools_from_message
-from longreach_node.hydraulic_messages import values_from_command as values_from_command
-from longreach_node.joint_messages import joint_values as joint_values
 from longreach_node.markers import BLUE as BLUE
 from longreach_node.markers import BROWN as BROWN
 from longreach_node.markers import GREY as GREY

@@ -22,9 +22,9 @@ from longreach_dynamics.parameters import choice, quantity
 from longreach_machine import MachineSpec
 from longreach_machine.teleoperation import CONTROLS, OperatorState, Order, Station
 from longreach_node import qos
+from longreach_node.conversions import ControlMessages
 from longreach_node.cycle_node import CycleNode
 from longreach_node.frames import FrameParameters, frame_name, header_at
-from longreach_node.hydraulic_messages import ControlMessages
 from longreach_node.parameters import declare
 
 

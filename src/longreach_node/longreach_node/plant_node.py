@@ -47,8 +47,8 @@ from longreach_machine import MACHINE_GROUP, MachineSpec
 from longreach_machine.machine import BY_SCENARIO
 from longreach_node import diagnostics, graph, qos
 from longreach_node.clock import steady_clock
+from longreach_node.conversions import spools_from_message
 from longreach_node.frames import frame_name, header_at
-from longreach_node.hydraulic_messages import spools_from_message
 from longreach_node.parameters import declare, run_time_names
 from longreach_node.simulation import PAUSED_PERIOD, REFUSED, Simulation
 from longreach_node.simulator_parameters import (

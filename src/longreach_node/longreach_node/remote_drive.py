@@ -16,7 +16,7 @@ from longreach_dynamics.errors import InputError
 from longreach_machine import MachineSpec
 from longreach_machine.teleoperation import OperatorState, Station
 from longreach_node import qos
-from longreach_node.hydraulic_messages import ControlMessages
+from longreach_node.conversions import ControlMessages
 from longreach_node.keyboard import HELP, Keys, terminal_keys
 from longreach_node.remote import remote
 from longreach_node.samples import Pairs

@@ -29,11 +29,15 @@ from longreach_machine.trajectory_following import (
 )
 from longreach_machine.trajectory_goals import PATH
 from longreach_node import qos
+from longreach_node.conversions import (
+    ControlMessages,
+    check_size,
+    joint_values,
+    order_from_message,
+)
 from longreach_node.cycle_node import CycleNode
 from longreach_node.follow_trajectory import TrajectoryAction, action_types
 from longreach_node.frames import frame_name, header_at
-from longreach_node.hydraulic_messages import ControlMessages
-from longreach_node.joint_messages import check_size, joint_values, order_from_message
 from longreach_node.parameters import declare
 
 _NOT_FOLLOWED = 'left behind'
