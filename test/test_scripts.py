@@ -183,7 +183,7 @@ def test_bench_compares_chains_with_every_program_or_says_what_is_missing(sectio
 def tree_with_a_machine(tmp_path):
     """Return a copy of what the scripts look at, with a machine added by new files alone."""
     root = tmp_path / 'tree'
-    packages = ('dynamics', 'markers', 'crane', 'tools', 'node')
+    packages = ('dynamics', 'markers', 'vision', 'crane', 'tools', 'node')
     for name in (f'longreach_{package}' for package in packages):
         shutil.copytree(
             ROOT / 'src' / name,
