@@ -306,13 +306,15 @@ def _on_paper(scene, u, v):
 
 def within(level):
     """Return the shares of cells in which a level is positive: half-planes at its distance."""
-    slopes = np.abs(np.gradient(level))
-    steep = np.maximum(np.hypot(*slopes), 1e-12)
-    b, a = np.sort(slopes, axis=0) / steep
-    s = np.abs(level) / steep
-    corner = np.maximum(0.5 * (a + b) - s, 0.0) ** 2 / np.maximum(2.0 * a * b, 1e-12)
-    outside = np.where(s <= 0.5 * (a - b), 0.5 - s / np.maximum(a, 1e-12), corner)
-    return np.where(level < 0.0, outside, 1.0 - outside)
+    slopes, shares = np.abs(np.gradient(level)), (level > 0.0).astype(float)
+    near = 2.0 * np.abs(level) < slopes[0] + slopes[1]
+    b, a = np.sort(slopes[:, near], axis=0)
+    # Of an edge at the distance s in cells, and the components of its normal, the larger first.
+    a, b, s = np.array([a, b, np.abs(level[near])]) / np.hypot(a, b)
+    corner = 0.5 * (0.5 * (a + b) - s) ** 2 / np.maximum(a * b, 1e-12)
+    outside = np.where(s <= 0.5 * (a - b), 0.5 - s / a, corner)
+    shares[near] = np.where(level[near] < 0.0, outside, 1.0 - outside)
+    return shares
 
 
 def _paint(scene, grey, a, b):
