@@ -157,7 +157,7 @@ class Search:
         self._noise = noise = image_noise(image, *window)
         least = max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge)
         edges = find_edges(image, window, least)
-        wanted = Expectation(*place.tolist(), float(radius), float(reach))
+        wanted = Expectation(float(place[0]), float(place[1]), float(radius), float(reach))
         self._outline, likely = expected_outlines(camera, self._normal, place, limits)
         if expected is not None or likely.any():
             a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
