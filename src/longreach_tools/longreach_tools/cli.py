@@ -63,11 +63,27 @@ _ENDING = signal.SIGTERM, signal.SIGHUP
 _AGAIN = 0.02
 
 
+class _Help(argparse.HelpFormatter):
+    """Help whose usage has what must be given; the groups below have all options."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        # Docstrings of commands have lines of their own.
+        return text if '\n' in text else super()._fill_text(text, width, indent)
+
+    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: Any = None) -> None:
+        # With a prefix it is for the names of subcommands.
+        if prefix is None:
+            needed = [action for action in actions if action.required or not action.option_strings]
+            actions = [argparse.Action([], 'options', '*', metavar='OPTION'), *needed]
+        super().add_usage(usage, actions, groups, prefix)
+
+
 class _Vocabulary(argparse.ArgumentParser):
     """A parser whose options are in groups, with what the vocabulary says of them."""
 
     def __init__(self, *words: Any, **keywords: Any) -> None:
         super().__init__(*words, **keywords)
+        self.formatter_class = _Help
         for purpose in VOCABULARY:
             self.add_argument_group(purpose)
 
@@ -220,7 +236,6 @@ def _configure(point: metadata.EntryPoint, parser: argparse.ArgumentParser) -> N
     """Add description and arguments of a command or a machine to a parser."""
     command = point.load()
     parser.description = inspect.getdoc(command)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     if hasattr(command, 'configure'):
         command.configure(parser)
     else:

@@ -152,7 +152,9 @@ def test_overview(points, capsys, words):
 def test_the_help_of_a_subcommand_has_what_it_shares(points, capsys):
     for name, shared in ('low', True), ('wide', False):
         assert cli.main(['outer', name, '--help']) == 0
-        assert ('code' in capsys.readouterr().out) is shared
+        text = capsys.readouterr().out
+        assert ('code' in text) is shared
+        assert text.startswith(f'usage: longreach outer {name} [OPTION ...]\n')
 
 
 def test_version(capsys):
