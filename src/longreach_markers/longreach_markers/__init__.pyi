@@ -65,12 +65,12 @@ from longreach_markers.tracking.clock_offset import ClockOffset as ClockOffset
 from longreach_markers.tracking.clock_offset import Clocks as Clocks
 from longreach_markers.tracking.clock_offset import compare_clocks as compare_clocks
 from longreach_markers.tracking.diagnostics import TrackingReport as TrackingReport
-from longreach_markers.tracking.files import opened_files as opened_files
-from longreach_markers.tracking.files import track as track
 from longreach_markers.tracking.follower import Followed as Followed
 from longreach_markers.tracking.follower import Follower as Follower
 from longreach_markers.tracking.follower import follow as follow
+from longreach_markers.tracking.follower import opened_files as opened_files
 from longreach_markers.tracking.follower import size_error as size_error
+from longreach_markers.tracking.follower import track as track
 from longreach_markers.tracking.follower import warm_up as warm_up
 from longreach_markers.tracking.frames import BodyEstimate as BodyEstimate
 from longreach_markers.tracking.frames import Estimate as Estimate
