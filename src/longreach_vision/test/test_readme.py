@@ -2,7 +2,6 @@
 The package's README: its files load, and its examples run.
 """
 
-import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -16,25 +15,12 @@ from longreach_markers.rig import rig_file
 from longreach_markers.setup.localisation import reference_file
 from longreach_vision.io.picture_files import render_sequence
 from longreach_vision.io.track_table import columns_of
-from longreach_vision.ros.node_parameters import (
-    CameraNodeParameters,
-    SimulatedParameters,
-    TrackerParameters,
-)
 from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 
 PACKAGE = Path(__file__).resolve().parent.parent
 README = (PACKAGE / 'README.md').read_text(encoding='utf-8')
-
-
-def test_cameras_with_the_tracker_have_the_parameters_of_both():
-    def names(cls):
-        return {field.name for field in dataclasses.fields(cls)}
-
-    assert 'It has the parameters of both' in README
-    assert names(SimulatedParameters) == names(CameraNodeParameters) | names(TrackerParameters)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ from small_rig import small_rig
 from longreach_dynamics.errors import InputError
 from longreach_markers import Plane
 from longreach_tools.output import write_csv
+from longreach_vision.simulator.camera_simulator import simulators_of
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
 from longreach_vision.simulator.scene import (
     CameraLook,
     Occluder,
-    Scene,
     backdrop,
     load_look,
-    scene_of,
 )
 
 MS = 1_000_000  # [ns]
@@ -52,7 +51,7 @@ def test_occluders_in_the_image_are_scaled_with_it(tmp_path):
     assert look.scaled(0.25).blur == 0.5
     text = r"occluders\[0\]\.camera = 'up', allowed: left \| right, or"
     with pytest.raises(InputError, match=text):
-        scene_of(small_rig(), look)
+        simulators_of(small_rig(), look)
 
 
 # --- background ----------------------------------------------------------------------------------
@@ -79,13 +78,9 @@ def test_a_backdrop_goes_from_sky_to_ground_with_its_texture():
     assert abs(backdrop(look.replace(clutter=20), 320, 240) - plain).max() > 30.0
 
 
-# --- scene ---------------------------------------------------------------------------------------
-
-
-def test_a_scene_of_a_rig_is_turned_as_its_plane():
+def test_markers_are_parallel_to_the_plane_of_the_rig():
     rig = dataclasses.replace(small_rig(), plane=Plane(np.array([0.6, -0.8, 0.0]), 0.0))
-    look = CameraLook(blur=0.6)
-    assert scene_of(rig, look) == Scene(rig.markers, look, (0.6, -0.8, 0.0))
+    assert simulators_of(rig, CameraLook())['left'].scene.normal == (0.6, -0.8, 0.0)
 
 
 # --- paths ---------------------------------------------------------------------------------------

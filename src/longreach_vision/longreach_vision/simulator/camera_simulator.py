@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_among
 from longreach_markers import Camera, MarkerOnRig, Picture, Pose, Rig
 from longreach_vision.simulator.drawing_kernels import (
     NOISE_LENGTH,
@@ -20,7 +20,7 @@ from longreach_vision.simulator.drawing_kernels import (
     noise_field,
 )
 from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath
-from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, backdrop, scene_of
+from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, backdrop
 
 
 class CameraSimulator:
@@ -157,8 +157,12 @@ _SECOND = 1_000_000_000  # [ns]
 
 
 def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
-    """Return simulators of the cameras of a rig."""
-    scene = scene_of(rig, look)
+    """Return simulators of the cameras of a rig, with markers parallel to its plane."""
+    for number, occluder in enumerate(look.occluders):
+        if occluder.camera:
+            what = f'occluders[{number}].camera'
+            check_among(what, occluder.camera, rig.cameras, ', or empty for all')
+    scene = Scene(rig.markers, look, tuple(rig.plane.normal.tolist()))
     return {
         name: CameraSimulator(
             mounted.camera.replace(name=name), mounted.pose, scene, line_time=mounted.line_time
@@ -198,7 +202,10 @@ def drawn_pictures(
     delays: Mapping[str, int] | None = None,
 ) -> Iterator[Picture]:
     """Yield simulated images of a path."""
-    paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
+    paths = {
+        name: path.of([marker.name for marker in one.scene.markers])
+        for name, one in simulators.items()
+    }
     for number, time in enumerate(times.tolist()):
         for name, simulator in simulators.items():
             rng = frame_rng(simulator.scene.look.seed, name, number)

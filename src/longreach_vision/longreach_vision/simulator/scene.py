@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_among
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_markers import MarkerOnRig, Rig
+from longreach_markers import MarkerOnRig
 
 # Largest cells of the coarsest and of the finest texture [px].
 _COARSE, _FINE = 512, 4
@@ -134,20 +134,6 @@ class Scene(NamedTuple):
     markers: tuple[MarkerOnRig, ...]  # in the order of their positions
     look: CameraLook = CameraLook()
     normal: tuple[float, ...] = (0.0, 1.0, 0.0)  # of their planes, of either sign and any length
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the markers."""
-        return tuple(marker.name for marker in self.markers)
-
-
-def scene_of(rig: Rig, look: CameraLook) -> Scene:
-    """Return the scene of a rig, with markers parallel to its plane."""
-    for number, occluder in enumerate(look.occluders):
-        if occluder.camera:
-            what = f'occluders[{number}].camera'
-            check_among(what, occluder.camera, rig.cameras, ', or empty for all')
-    return Scene(rig.markers, look, tuple(rig.plane.normal.tolist()))
 
 
 def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
