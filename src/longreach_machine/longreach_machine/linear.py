@@ -217,31 +217,16 @@ class LinearModel:
         """Return the model for the package ``control`` of PyPI, which must be installed."""
         import control
 
-        return control.ss(
-            self.A,
-            self.B,
-            self.C,
-            self.D,
-            states=[one.name for one in self.states],
-            inputs=[one.name for one in self.inputs],
-            outputs=[one.name for one in self.outputs],
-        )
+        parts = ('states', 'inputs', 'outputs')
+        names = {part: [one.name for one in getattr(self, part)] for part in parts}
+        return control.ss(self.A, self.B, self.C, self.D, **names)
 
     def save(self, file: str | Path) -> None:
         """Write a .mat file of MATLAB or a .json file, after its suffix."""
         file = Path(file)
-        data: dict[str, Any] = {
-            'A': self.A,
-            'B': self.B,
-            'C': self.C,
-            'D': self.D,
-            'x0': self.x,
-            'u0': self.u,
-            'y0': self.y,
-            'rate0': self.rate,
-            'error': self.error,
-            'notes': list(self.notes),
-        }
+        data: dict[str, Any] = {name: getattr(self, name) for name in (*'ABCD', 'error')}
+        data |= {f'{name}0': getattr(self, name) for name in ('x', 'u', 'y', 'rate')}
+        data['notes'] = list(self.notes)
         for what in ('states', 'inputs', 'outputs'):
             signals = getattr(self, what)
             data[what] = [one.name for one in signals]
