@@ -13,7 +13,7 @@ from swinging import TOP, frames_seen, sightings_of
 from test_more_cameras import THREE, rig_of_three
 from test_pose_agreement import bumped, recorded, rig_of_four
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.parameters import from_mapping
 from longreach_markers import (
     Agreement,
@@ -77,10 +77,10 @@ def test_check_compares_all_cameras_and_each_two(capsys, bar):
         assert abs(one['error']) < 1e-3
     assert told['distances'][0]['scatter'] < told['distances'][1]['scatter']
     assert told['warnings'] == []
-    for wrong, text in (('one:two=x', 'such as one:two=1.078'), ('one=1', "marker = ''")):
-        with pytest.raises((SystemExit, InputError)) as info:
+    for wrong in ('one:two=x', 'one=1'):
+        with pytest.raises(SystemExit):
             call(*words[:-1], wrong)
-        assert text in f'{capsys.readouterr().err} {info.value}'
+        assert 'such as one:two=1.078' in capsys.readouterr().err
     one = DistanceCheck(NAMES, 1.0, 1e-3, 3, 1.0, 0.0, 0.0, 0.0, ('left', 'top'))
     assert re.search(r'one:two +left top +3 +1', _text([one]))
     assert one.warnings[0].startswith('left and top track one and two in 3 image pairs')

@@ -391,11 +391,10 @@ def _run_check(arguments: argparse.Namespace) -> None:
 def _distance(text: str) -> tuple[tuple[str, str], float]:
     markers, _, length = text.partition('=')
     one, _, two = markers.partition(':')
-    try:
-        return (one, two), positive(length)
-    except ValueError as error:
-        text = f'{text!r}, allowed: such as one:two=1.078'
-        raise argparse.ArgumentTypeError(text) from error
+    with contextlib.suppress(ValueError):
+        if one and two:
+            return (one, two), positive(length)
+    raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as one:two=1.078')
 
 
 def _text(results: list[DistanceCheck]) -> str:

@@ -325,7 +325,7 @@ class Tracks:
         for name in self.names:
             kind = self.best_kind(name)
             found = self.positions(name, kind)
-            there = found[np.isfinite(found[:, 0])]
+            there, spread = found[np.isfinite(found[:, 0])], noise(self.times, found)
             rows.append(
                 {
                     'name': name,
@@ -334,7 +334,7 @@ class Tracks:
                     'kind': kind,
                     **_ends(there),
                     'range': np.ptp(there, axis=0).tolist() if len(there) else None,
-                    'noise': _plain(noise(self.times, found)),
+                    'noise': spread.tolist() if np.isfinite(spread).all() else None,
                 }
             )
         return rows
@@ -363,10 +363,6 @@ class Tracks:
 def _ends(places: np.ndarray) -> dict[str, list[float] | None]:
     first, last = places[[0, -1]].tolist() if len(places) else (None, None)
     return {'first': first, 'last': last}
-
-
-def _plain(values: np.ndarray) -> list[float] | None:
-    return values.tolist() if np.isfinite(values).all() else None
 
 
 def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:

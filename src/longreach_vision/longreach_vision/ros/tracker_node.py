@@ -35,6 +35,7 @@ from longreach_markers import (
 )
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
+from longreach_node.frames import frame_name
 from longreach_node.stamps import nanoseconds_from, seconds_to_nanoseconds, stamp_of
 from longreach_vision.io.track_table import Messages
 from longreach_vision.ros.conversions import ros_type
@@ -174,7 +175,7 @@ class MarkerTracker:
             self._track(images)
 
     def _note_frame(self, camera: str, frame_id: str) -> None:
-        own = self._publishers.camera_frame(camera)
+        own = frame_name(self._node, self._node.settings, f'{camera}_camera_optical')
         frame = frame_id or own
         taken = {
             known: self._topics[name] for name, known in self._frames.items() if name != camera

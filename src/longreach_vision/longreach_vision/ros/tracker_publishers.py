@@ -80,10 +80,6 @@ class TrackerPublishers:
                 message = optional_message(node, name, 'no detections')
                 self._detections[kind] = create(message, f'detections_{kind}', found)
 
-    def camera_frame(self, camera: str) -> str:
-        """Return the optical frame of a camera, as our nodes name it."""
-        return frame_name(self._node, self.settings, f'{camera}_camera_optical')
-
     def show_cameras(self, rig: Rig, stamp: int, frames: Mapping[str, str]) -> None:
         """Publish the latched poses of the cameras, and transforms to their known frames."""
         self._frames, header = frames, header_at(stamp, self._frame_id)
