@@ -81,7 +81,7 @@ class TrackingParameters(Parameters):
     least_rim: float = _live(
         'least visible share of the rim to initialise a marker', '1', (0.0, 1.0), 0.6
     )
-    gap: float = _live('largest time between two images of a pair', 's', (0.0, 10.0), 0.05)
+    gap: float = _live('largest time between the images of a set', 's', (0.0, 10.0), 0.05)
     out_of_plane: float = _live(
         'distance from the plane that is flagged, beside its deviation', 'm', _LENGTHS, 0.05
     )

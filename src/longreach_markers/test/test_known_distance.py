@@ -84,7 +84,7 @@ def test_errors_of_poses_are_explained_by_their_covariance():
 def test_a_wrong_length_and_too_few_pairs_are_told():
     assert 'too short' in measured(rig(), length=LENGTH - 0.05).warnings[0]
     none = KnownDistance(rig(), NAMES, LENGTH, 1e-4).result()
-    assert 'in 0 image pairs' in none.warnings[0]
+    assert 'in 0 image sets' in none.warnings[0]
     assert none.fields()['mean'] is None
 
 

@@ -83,7 +83,7 @@ def test_check_compares_all_cameras_and_each_two(capsys, bar):
         assert 'such as one:two=1.078' in capsys.readouterr().err
     one = DistanceCheck(NAMES, 1.0, 1e-3, 3, 1.0, 0.0, 0.0, 0.0, ('left', 'top'))
     assert re.search(r'one:two +left top +3 +1', _text([one]))
-    assert one.warnings[0].startswith('left and top track one and two in 3 image pairs')
+    assert one.warnings[0].startswith('left and top track one and two in 3 image sets')
 
 
 def test_one_camera_is_refused(bar, tmp_path):

@@ -3,7 +3,7 @@ A bar of known length with a marker at each end: the accuracy of cameras, withou
 
 The distance d of two triangulated markers does not depend on the choice of the world. Its mean
 error shows wrong calibrations, baselines and angles between the cameras, its scatter wrong times
-and noise. With g_k the derivatives of d in image pair k by the coordinates of all poses, of
+and noise. With g_k the derivatives of d in image set k by the coordinates of all poses, of
 covariance S, and their mean g, the mean of d has the variance g^T S g, and its scatter the part
 mean((g_k - g)^T S (g_k - g)).
 """
@@ -39,7 +39,7 @@ class DistanceCheck:
     length, length_deviation : float
         Known distance and its standard deviation [m].
     pairs : int
-        Image pairs in which two cameras or more tracked both markers.
+        Sets of images in which two cameras or more tracked both markers.
     mean, scatter : float
         Mean and standard deviation of the measured distance [m]; NaN without pairs.
     mean_explained, scatter_explained : float
@@ -72,7 +72,7 @@ class DistanceCheck:
             who = ' and '.join(self.cameras)
             by = f' by {who}'
         if self.pairs < _LEAST:
-            text = f'{who} track {one} and {two} in {self.pairs} image pairs, allowed: at least'
+            text = f'{who} track {one} and {two} in {self.pairs} image sets, allowed: at least'
             return (f'{text} {_LEAST}; carry the bar where they see it',)
         found = []
         explained = math.hypot(self.mean_explained, self.length_deviation)

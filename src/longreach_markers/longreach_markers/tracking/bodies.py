@@ -30,7 +30,7 @@ from longreach_markers.rig import Body, Rig
 from longreach_markers.rig_parameters import LEAST_MARKERS, distance_from_line
 from longreach_markers.tracking.frames import BodyEstimate, Estimate
 
-# Probability of a larger chi-square of a rigid body: one image pair in nine hours at 30 Hz.
+# Probability of a larger chi-square of a rigid body: one set of images in nine hours at 30 Hz.
 _CHANCE = 1e-6
 # Standard deviation of a rotation above which the linear propagation of errors ends [rad].
 _TURNED = 0.1

@@ -63,7 +63,7 @@ class TrackingReport:
         (self._frames if good else self._bad)[camera] += 1
 
     def add_frame(self, frame: RigFrame, seconds: float, latency: float = math.nan) -> None:
-        """Add the result of an image pair, the computing time per image, and its latency [s]."""
+        """Add the result of a set of images, the computing time per image, and its latency [s]."""
         self._latency = latency
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
         self._bodies = {name: one.reason for name, one in frame.bodies.items()}

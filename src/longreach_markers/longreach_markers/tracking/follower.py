@@ -1,8 +1,8 @@
 """
 Tracking from the first images on: initialisation, update, and search for missing markers.
 
-:func:`follow` tracks a sequence of images as the tracker node does: paired by stamp
-(:mod:`longreach_markers.tracking.image_sets`), one pair after the other.
+:func:`follow` tracks a sequence of images as the tracker node does: in sets by stamp
+(:mod:`longreach_markers.tracking.image_sets`), one after the other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LAG = 3600.0
 
 
 class Followed(NamedTuple):
-    """An image pair, and the result of the tracker."""
+    """A set of images, and the result of the tracker."""
 
     images: ImageSet
     frame: RigFrame
@@ -69,7 +69,7 @@ class Follower:
     problem : str
         Why markers could not be found in the whole image; empty if there is no problem.
     pairs : ImageSets
-        The pairing of :func:`follow`; None before.
+        Those of :func:`follow`; None before.
     """
 
     def __init__(self, rig: Rig) -> None:
@@ -120,9 +120,9 @@ class Follower:
 
 def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed]:
     """
-    Track markers in images, pair by pair.
+    Track markers in images, set by set.
 
-    If the images end with an error, the complete pairs are yielded first, then the error is
+    If the images end with an error, the complete sets are yielded first, then the error is
     raised.
     """
     follower.tracker.rig.check_pixels()

@@ -263,8 +263,8 @@ def tracked_frames(arguments: argparse.Namespace, rig: Rig) -> Iterator[RigFrame
     with contextlib.ExitStack() as stack:
         rig, images, total, sources = _opened(stack, arguments, rig)
         follower = Follower(rig)
-        pairs = follow(follower, images)
-        for one in tqdm(pairs, total=total, disable=None, delay=1.0, unit='set', leave=False):
+        sets = follow(follower, images)
+        for one in tqdm(sets, total=total, disable=None, delay=1.0, unit='set', leave=False):
             yield one.frame
     warn(*follower.notes, *(note for source in sources for note in source.notes))
 

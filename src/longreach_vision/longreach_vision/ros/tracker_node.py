@@ -81,7 +81,7 @@ class MarkerTracker:
             f' on {", ".join(topics)}'
         )
         warm_up()
-        self._pairs = ImageSets(self.cameras, self._rig.tracking.gap, settings.timeout)
+        self._sets = ImageSets(self.cameras, self._rig.tracking.gap, settings.timeout)
         self._delays = self._rig.delays
         self._follower: Follower | None = None
         self._latest: dict[str, tuple[np.ndarray, float]] = {}
@@ -93,7 +93,7 @@ class MarkerTracker:
         self.heard = time.monotonic()
         self._judge = CameraMonitor(self._rig, self.heard)
         self._report = TrackingReport(
-            self._pairs, self._topics, self._rig.tracking.gap, settings.latency
+            self._sets, self._topics, self._rig.tracking.gap, settings.latency
         )
         self._diagnostics = diagnostics.Diagnostics(node, 'markers', part)
         node.create_service(InitializeMarker, '~/initialize', self._on_initialize)
@@ -105,7 +105,7 @@ class MarkerTracker:
         self._rig = dataclasses.replace(self._rig, tracking=tracking)
         if self._follower is not None:
             self._follower.tracker.use(self._rig)
-        self._pairs.tolerance = seconds_to_nanoseconds(tracking.gap)
+        self._sets.tolerance = seconds_to_nanoseconds(tracking.gap)
         self._report.change(tracking.gap, settings.latency)
 
     # --- what comes in -----------------------------------------------------------------------
@@ -159,17 +159,17 @@ class MarkerTracker:
         self._note_frame(camera, frame_id)
         stamp -= self._delays[camera]
         topic, time_ = self._topics[camera], f'{stamp * 1e-9:.3f} s'
-        before = {what: self._pairs.counts(what)[camera] for what in _NOT_USED}
-        restarts, jumps = self._pairs.restarts, self._pairs.jumps
-        ready = self._pairs.add(camera, stamp, image)
+        before = {what: self._sets.counts(what)[camera] for what in _NOT_USED}
+        restarts, jumps = self._sets.restarts, self._sets.jumps
+        ready = self._sets.add(camera, stamp, image)
         log = self._node.get_logger()
-        if self._pairs.restarts != restarts:
+        if self._sets.restarts != restarts:
             self._follower = None
             log.info(f'time went back to {time_}: tracking restarts')
-        if self._pairs.jumps != jumps:
+        if self._sets.jumps != jumps:
             log.info(f'time jumped ahead to {time_} on {topic}: tracking continues')
         for what, text in _NOT_USED.items():
-            if self._pairs.counts(what)[camera] > before[what]:
+            if self._sets.counts(what)[camera] > before[what]:
                 self._warn(f'{what} {camera}', f'{topic}: image of {time_}{text}')
         for images in ready:
             self._track(images)
@@ -250,8 +250,8 @@ class MarkerTracker:
 
     def report(self) -> None:
         """Publish diagnostics, and track images that wait for a camera that is silent."""
-        if self._pairs.waiting and time.monotonic() - self.heard > _SILENCE:
-            for images in self._pairs.flush():
+        if self._sets.waiting and time.monotonic() - self.heard > _SILENCE:
+            for images in self._sets.flush():
                 self._track(images)
         if self._judge.work(time.monotonic()):
             self._report.offset, self._report.doubt = self._judge.offset, self._judge.warning
