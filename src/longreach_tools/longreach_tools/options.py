@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +31,8 @@ def add_signals(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a recording, signals of it, and the part of time that is shown."""
     parser.add_argument('bag')
     parser.add_argument('signals', nargs='*', metavar='TOPIC.field', help=text)
-    text = '(default: of the recording)'
-    parser.add_argument('--from', dest='begin', default=-math.inf, help=text)
-    parser.add_argument('--to', dest='end', default=math.inf, help=text)
+    parser.add_argument('--from', dest='begin')
+    parser.add_argument('--to', dest='end')
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

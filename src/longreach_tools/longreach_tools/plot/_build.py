@@ -40,14 +40,16 @@ _NUMBER = re.compile(r'\d+')
 
 
 class Window(NamedTuple):
-    """The part of the time axis that is shown [s]."""
+    """The part of the time axis that is shown [s]; None: from the start, to the end."""
 
-    begin: float = -math.inf
-    end: float = math.inf
+    begin: float | None = None
+    end: float | None = None
 
     def part(self, curve: Curve) -> Curve:
         """Return the part of a curve that is shown."""
-        inside = (curve.time >= self.begin) & (curve.time <= self.end)
+        begin = -math.inf if self.begin is None else self.begin
+        end = math.inf if self.end is None else self.end
+        inside = (curve.time >= begin) & (curve.time <= end)
         return dataclasses.replace(curve, time=curve.time[inside], values=curve.values[inside])
 
 

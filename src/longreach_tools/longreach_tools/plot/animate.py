@@ -108,8 +108,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _times(arguments: argparse.Namespace, scene: Scene, rate: float) -> list[float]:
     """Return the times of the pictures [s]."""
-    begin = max(float(scene.time[0]), arguments.begin)
-    end = min(float(scene.time[-1]), arguments.end)
+    begin, end = float(scene.time[0]), float(scene.time[-1])
+    if arguments.begin is not None:
+        begin = max(begin, arguments.begin)
+    if arguments.end is not None:
+        end = min(end, arguments.end)
     if begin >= end:
         raise InputError(
             f'no motion between --from and --to; states of the joints are at {scene.time[0]:g} to'

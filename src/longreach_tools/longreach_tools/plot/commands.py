@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    if arguments.begin >= arguments.end:
+    if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
         raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
     if arguments.list:
         from ._listing import inventory, inventory_table
