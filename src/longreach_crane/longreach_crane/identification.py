@@ -18,7 +18,7 @@ from longreach_crane.machine import Command, Crane
 from longreach_crane.model import ANGLE, CAR_POSITION, swing_frequency
 from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.scenario import InitialState, Scenario
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_has
 from longreach_identification.machine import (
     FreeParameter,
     Identifiable,
@@ -75,11 +75,7 @@ class CraneIdentification(Identifiable):
 
     def experiment(self, machine: Machinery, recording: Recording) -> CommandedRun:
         """Return the commands of a recording on control cycles; InputError without them."""
-        for name in ('command', 'car_position'):
-            if name not in recording.signals:
-                raise InputError(
-                    f'{recording.name} lacks {name}; found: {", ".join(recording.signals)}'
-                )
+        check_has(recording.name, ('command', 'car_position'), recording.signals)
         command = recording.signals['command']
         T = machine.controller.sample_time
         start, end = float(command.times[0]), float(command.times[-1])

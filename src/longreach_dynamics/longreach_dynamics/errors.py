@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
 
 # Most characters of a text: names and values in it may be of any length.
 _LONGEST = 2000
@@ -60,6 +60,13 @@ def check_distinct(name: str, values: Sequence[str]) -> None:
     for value in values:
         if values.count(value) > 1:
             raise InputError(f'{name} has the name {value!r} twice, allowed: no two alike')
+
+
+def check_has(what: str, needed: Iterable[str], found: Collection[str], remedy: str = '') -> None:
+    """Refuse a file, recording or message that lacks names."""
+    if missing := [name for name in needed if name not in found]:
+        shown = ', '.join(found) or 'nothing'
+        raise InputError(f'{what} lacks {", ".join(missing)}; found: {shown}{remedy}')
 
 
 def check_one(least: int = 1, **given: object) -> None:

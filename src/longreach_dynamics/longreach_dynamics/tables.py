@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_has
 from longreach_dynamics.resources import open_text
 
 # Beyond any calendar in seconds; rows nearer to each other than a nanosecond are no measurement.
@@ -35,12 +35,7 @@ class Table(dict[str, np.ndarray]):
 
     def stack(self, names: Sequence[str]) -> np.ndarray:
         """Return columns side by side, shape (rows, names); InputError for one that is missing."""
-        for name in names:
-            if name not in self:
-                raise InputError(
-                    f'{self.file}: column {name} is missing, found: {", ".join(self)}; needed:'
-                    f' {", ".join(names)}'
-                )
+        check_has(str(self.file), names, self)
         return np.stack([self[name] for name in names], axis=1)
 
     def has(self, names: Sequence[str]) -> bool:

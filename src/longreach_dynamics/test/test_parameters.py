@@ -220,6 +220,7 @@ def test_a_mapping_of_parameters_gives_them_back_through_yaml(tmp_path):
         ('count', (2, 'two'), [1, 2], [1], 'a has 1 values, allowed: 2, two'),
         ('count', (0,), [], [1], 'a has 1 values, allowed: 0'),
         ('distinct', (), ['b', 'c'], ['b', 'c', 'c'], "a has the name 'c' twice, allowed: no two"),
+        ('has', (['b', 'c'], '; d'), ['b'], ['b', 'e', 'f'], 'a lacks e, f; found: b, c; d'),
         ('within', ('[0, 1) m; b',), 0.0, 1, 'a = 1 m, allowed: [0, 1) m; b'),
         ('within', ('(0, 1]',), 1, 0.0, 'a = 0, allowed: (0, 1]'),
         ('within', ('(-1, inf) m',), 1e99, math.inf, 'a = inf m, allowed: (-1, inf) m'),

@@ -63,7 +63,7 @@ def test_time_may_have_another_name_or_none(tmp_path):
         ('time,x\n', 'table.csv: 1 lines, allowed: one of names and others of numbers'),
         ('time,x,x\n0,1,2\n', "table.csv: the column name 'x' is empty or stands twice"),
         ('time,,x\n0,1,2\n', "table.csv: the column name '' is empty or stands twice"),
-        ('0,1\n1,2\n', 'table.csv: column time is missing, found: 0, 1; needed: time'),
+        ('0,1\n1,2\n', 'table.csv lacks time; found: 0, 1'),
         ('time,x\n0,1\n1\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
         (
             'time;x\n0;1\n1;2,5\n',

@@ -243,7 +243,7 @@ MOTION = 'time,theta_2,theta_3,theta_4\n0,0.3,-1.6,0\n1,0.3,-1.6,0\n2,0.3,-1.6,0
         (forces_file, FORCES.replace('20', '2e8'), 'a force of 2e+08 N is the largest, allowed: '),
         (forces_file, PRESSURES.format('1e7,1e7,1e7,1e6,-1.0,1e6'), 'a pressure of -1 Pa, allowe'),
         (forces_file, PRESSURES.format('120,80,290,5,5,60'), 'no pressure is above 290 Pa, .. in'),
-        (read_motion, MOTION.replace('theta_3', 'x'), 'data.csv: column theta_3 is missing'),
+        (read_motion, MOTION.replace('theta_3', 'x'), 'data.csv lacks theta_3; found: '),
         (read_motion, MOTION, 'has 3 rows, allowed: at least 4, .. omega_2'),
         (
             read_motion,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_has
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
 from longreach_machine.runs import Source
 from longreach_tools.bag import is_wall_clock, open_bag, read_bag
@@ -126,11 +126,8 @@ def _add(every: Sequence[_Rows], topic: str, message: Any) -> None:
     time = int(stamp.sec) * _SECOND + int(stamp.nanosec)
     names = getattr(message, 'name', None)
     for rows in every:
-        if names is not None and rows.name and rows.name not in names:
-            raise InputError(
-                f'{topic} has no {rows.name}, found: {", ".join(names)}; give the machine file of'
-                ' the recording'
-            )
+        if names is not None and rows.name:
+            check_has(topic, [rows.name], names, '; give the machine file of the recording')
         value, variance = read_field(message, rows.field), None
         if rows.status:
             if value is None or not np.isfinite(value) or read_field(message, rows.status):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError, check_among
+from longreach_dynamics.errors import InputError, LongreachError, check_among, check_has
 from longreach_dynamics.hydraulics.parameters import check_pressed
 from longreach_machine.runs import Columns, Run, Source
 
@@ -265,14 +265,10 @@ class SpoolIdentification(Identifiable):
         known = {
             name: Signal(*(part[np.isfinite(signal.values)] for part in signal))
             for name, signal in recording.signals.items()
+            if np.isfinite(signal.values).any()
         }
-        missing = [name for name in needed if name not in known or not known[name].times.size]
-        if missing:
-            raise InputError(
-                f'{recording.name} lacks {", ".join(missing)}; found:'
-                f' {", ".join(recording.signals)}'
-            )
-        pressures = [known[n].values for n in known if n.startswith('p_') and known[n].times.size]
+        check_has(recording.name, needed, known)
+        pressures = [known[name].values for name in known if name.startswith('p_')]
         if pressures:
             check_pressed(recording.name, float(np.abs(np.concatenate(pressures)).max()))
         signals = [known[name] for name in needed]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, check_among, check_distinct
+from longreach_dynamics.errors import InputError, check_among, check_distinct, check_has
 from longreach_dynamics.tables import read_table
 from longreach_identification.machine import MeasuredSignal, Recording, Signal, matches
 
@@ -116,12 +116,7 @@ def read_csv(
     wanted = _Wanted(column.name for column in chosen.values())
     known, wanted.signals = wanted | {entry.name for entry in signals}, chosen
     table = read_table(file, clock.name, wanted, gaps=True)
-    for name in columns or {}:
-        if name != TIME and chosen[name].name not in table:
-            raise InputError(
-                f'{file}: column {chosen[name].name} for {name} is missing, found:'
-                f' {", ".join(table)}'
-            )
+    check_has(str(file), (chosen[n].name for n in columns or {} if n != TIME), table)
     for column in table:
         of = [name for name, own in chosen.items() if own.name == column]
         if len(of) > 1:

@@ -132,8 +132,8 @@ def test_a_path_is_read_from_a_table(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'match'),
     [
-        ('time,tip.x\n0,1\n', 'column tip.z is missing'),
-        ('time,tip.x,tip.z,tip.vx\n0,1,1,1\n', 'column tip.vz is missing'),
+        ('time,tip.x\n0,1\n', 'lacks tip.z'),
+        ('time,tip.x,tip.z,tip.vx\n0,1,1,1\n', 'lacks tip.vz'),
         ('time,tip.x,tip.z,size\n0,1,1,1\n', 'column size is unknown'),
         ('time,.x,.z\n0,1,1\n', r'column \.x is unknown'),
         ('time\n0\n', 'no marker, allowed: columns NAME.x'),
