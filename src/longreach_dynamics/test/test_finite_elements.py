@@ -460,9 +460,7 @@ def test_modes_follow_from_the_potential_at_finite_rotations(sagged, foreshorten
         ([uniform(), uniform(0.0)], {}, r'beams\[1\].length = 0 m'),
         ([uniform(angle=math.nan)], {}, r'beams\[0\].angle = nan'),
         ([uniform(support=LENGTH)], {}, r'beams\[0\].support = 9 m, allowed: \[0, 9.0\) m'),
-        ([uniform(support=-1.0)], {}, r'beams\[0\].support = -1 m'),
         ([uniform(breaks=(1.0, 9.5))], {}, r'beams\[0\].breaks: x = 9.5 m, allowed: \[0, 9.0\] m'),
-        ([uniform(masses=((-0.1, 1.0),))], {}, r'beams\[0\].masses: x = -0.1'),
         ([uniform(masses=((1.0, -1.0),))], {}, r'masses: m = -1 kg, allowed: \[0, inf\) kg'),
         (
             [uniform(mass_per_length=lambda x: 5.0 - x)],

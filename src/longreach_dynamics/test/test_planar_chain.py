@@ -341,11 +341,8 @@ def test_calls_keep_no_argument():
     assert [sys.getrefcount(array) for array in (*arrays, rows, bad)] == before
 
 
-def test_headers_of_arrays_are_known_here():
-    assert _array_calls._headers_are_known()
-
-
 def test_arrays_are_taken_by_numba_where_headers_are_unknown(monkeypatch):
+    assert _array_calls._headers_are_known()
     monkeypatch.setattr(_array_calls, '_FLAGS', _array_calls._DATA)
     assert not _array_calls._headers_are_known()
     q, v, torque = np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1.0, 2.0, 3.0]])
