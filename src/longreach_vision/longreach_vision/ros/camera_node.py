@@ -21,13 +21,12 @@ from longreach_markers import load_rig
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
 from longreach_node.stamps import nanoseconds_of, stamp_of
-from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import (
     CameraNodeParameters,
     SimulatedParameters,
     tracking_of_rig,
 )
-from longreach_vision.ros.vision_node import VisionNode
+from longreach_vision.ros.vision_node import ImagePublishers, VisionNode
 from longreach_vision.simulator.camera_simulator import (
     CameraSimulator,
     frame_rng,

@@ -27,9 +27,8 @@ from longreach_markers import (
 )
 from longreach_node import diagnostics
 from longreach_node.stamps import stamp_of
-from longreach_vision.ros.image_publishers import ImagePublishers
 from longreach_vision.ros.node_parameters import VideoNodeParameters
-from longreach_vision.ros.vision_node import VisionNode
+from longreach_vision.ros.vision_node import ImagePublishers, VisionNode
 
 RETRY = 0.5
 """Time between attempts to open a camera [s]."""
