@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, check_one
 from longreach_tools.options import add_signals
 from longreach_tools.output import (
     PICTURES,
@@ -33,6 +33,8 @@ from longreach_tools.output import table as as_table
 if TYPE_CHECKING:
     from ._picture import Picture
 
+# Options that --list does not have.
+_OF_FIGURES = ('out', 'against', 'namespace', 'file')
 SUMMARY = 'figures of recordings: numbers over time, two runs, presets'
 
 
@@ -55,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
         raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
+    check(arguments)
     if arguments.list:
         from ._listing import inventory, inventory_table
 
@@ -63,7 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
             _note(f'{arguments.bag}: {found["problem"]}')
         print_result(found, inventory_table(found), arguments.format)
         return 0
-    check(arguments)
     from longreach_tools.fields import parse_signal
 
     from ._build import Window, build, build_preset
@@ -91,9 +93,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check(arguments: argparse.Namespace) -> None:
     """Check arguments that exclude each other, and the output."""
-    if bool(arguments.signals) == bool(arguments.preset):
-        what = 'both signals and --preset' if arguments.preset else 'no signals'
-        raise InputError(f'{what}; give TOPIC.field ..., or --preset MACHINE, or --list')
+    shown = (arguments.signals, arguments.preset, arguments.list)
+    check_one(**dict(zip(('TOPIC.field', '--preset', '--list'), shown, strict=True)))
+    if arguments.list:
+        drawn = {f'--{name}': getattr(arguments, name) for name in _OF_FIGURES}
+        drawn |= {'--from': arguments.begin, '--to': arguments.end}
+        given = [name for name, value in drawn.items() if value is not None]
+        if given:
+            raise InputError(f'{" and ".join(given)} with --list, allowed: with signals drawn')
+        return
     if arguments.out is None:
         raise InputError('no --out; give a file: .png, .svg, .html or .csv')
     checked_ending(arguments.out, (*PICTURES, 'html', 'csv'))
