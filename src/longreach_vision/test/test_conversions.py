@@ -1,5 +1,6 @@
 """Between messages and the library's objects."""
 
+import dataclasses
 import sys
 from functools import partial
 from importlib import import_module
@@ -10,8 +11,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseWithCovariance
-from longreach_msgs.msg import MarkerEstimate
-from small_rig import seen_at
+from small_rig import NAMES, frame_at, seen_at
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
@@ -23,12 +23,11 @@ from longreach_markers import (
     Estimate,
     Location,
     Pose,
-    RigFrame,
     image_to_gray,
 )
 from longreach_markers.marker.detection import lost
 from longreach_tools.bag import bag_typestore
-from longreach_vision.io.track_table import Messages
+from longreach_vision.io.track_table import Messages, message_row, row_of
 from longreach_vision.ros.conversions import (
     array_to_image,
     camera_to_info,
@@ -199,29 +198,19 @@ def test_observations_are_told_as_they_are(types):
     assert np.isnan(three.covariance).all()
 
 
-def test_estimates_are_told_as_they_are_and_nan_where_unknown(types):
-    flat = Location(np.array([1.0, 0.0, 3.0]), np.diag([1e-6, 0.0, 4e-6]))
-    free = Location(np.array([1.0, 0.02, 3.0]), np.full((3, 3), 2e-6))
-    estimates = {
-        'both': Estimate('both', UNCERTAIN, 'why', ('left', 'right'), flat, free, 0.02, 0.001),
-        'one': Estimate('one', TRACKED, '', ('right',), flat),
-        'none': Estimate('none', LOST, 'gone'),
-    }
-    message = Messages(types).estimates(RigFrame(0.0, 0.004, {}, estimates), STAMP, 'boom_base')
+@pytest.mark.parametrize('status', [UNCERTAIN, LOST])
+def test_estimates_are_told_as_they_are_and_nan_where_unknown(types, status):
+    frame = dataclasses.replace(frame_at(12.0, status, gap=0.004), observations={})
+    frame.estimates['one'].triangulated.covariance[:] = np.arange(9.0).reshape(3, 3)
+    message = Messages(types).estimates(frame, STAMP, 'boom_base')
     assert is_headed(message, 'boom_base')
-    assert message.stamp_gap == 0.004
-    both, one, none = message.estimates
-    assert [(e.name, e.status, e.reason, e.cameras) for e in (both, one, none)] == [
-        ('both', 1, 'why', MarkerEstimate.LEFT | MarkerEstimate.RIGHT),
-        ('one', 0, '', MarkerEstimate.RIGHT),
-        ('none', 2, 'gone', 0),
-    ]
-    assert (both.in_plane.x, both.in_plane.z, both.triangulated.y) == (1.0, 3.0, 0.02)
-    assert both.in_plane_covariance.tolist() == [1e-6, 0, 0, 0, 0, 0, 0, 0, 4e-6]
-    assert both.triangulated_covariance.tolist() == [2e-6] * 9
-    assert (both.out_of_plane, both.out_of_plane_deviation) == (0.02, 0.001)
-    assert np.isnan([one.triangulated.x, one.out_of_plane, one.out_of_plane_deviation]).all()
-    assert np.isnan([none.in_plane.x, *none.in_plane_covariance, none.triangulated.z]).all()
+    told = [(one.name, one.reason) for one in message.estimates]
+    assert told == [('one', ''), ('two', 'why not')]
+    assert message.estimates[0].triangulated_covariance.tolist() == [*range(9)]
+    # What else there is, is in the row of a table.
+    np.testing.assert_array_equal(
+        message_row(12.0, NAMES, message, [None, None]), row_of(frame, NAMES)
+    )
 
 
 def test_the_pose_of_a_body_has_the_covariance_that_ros_defines(types):
