@@ -308,8 +308,9 @@ def test_a_rig_with_a_base_is_read_with_all_its_files_and_not_written(tmp_path):
     file.write_text('base: rig.yaml\ntracking: {gap: 0.01}\n')
     names = {one.name for one in rig_files(argparse.Namespace(rig=file))}
     assert names == {'other.yaml', 'rig.yaml', 'rig_left.yaml', 'rig_right.yaml'}
-    with pytest.raises(InputError, match='base is unknown where a rig is written'):
-        write_time(file, 'right', 'delay', 0.015, 'any')
+    # Before anything is tracked.
+    for words in (('sync',), ('pose', '--out', tmp_path / 'new.yaml', '--refine')):
+        refused('base is unknown where a rig is written', *words, 'a.mcap', '--rig', file)
 
 
 def test_line_times_are_those_of_rows_of_the_calibration(tmp_path):

@@ -126,6 +126,9 @@ def test_a_camera_bumped_before_cannot_be_told(capsys, tmp_path):
     refused('--rig is missing', 'pose', '--refine', *seen)
     refused('allowed: one of them', 'pose', rig, '--refine', *seen, '--rig', rig)
     refused('with --refine only', 'pose', rig, '--camera', 'left')
+    # Before anything is tracked.
+    other = ('--rig', rig, '--camera', 'other')
+    refused('--camera other, allowed by the rig: left, ', 'pose', '--refine', 'a.mcap', *other)
 
 
 def test_cameras_that_agree(capsys, tmp_path):

@@ -30,7 +30,7 @@ _UNITS = 'positions [m], orientations x y z w; covariances by rows, rotations [r
 def on_old_side(out: Path, found: Localisation) -> tuple[Localisation, list[str]]:
     """Return poses and a plane whose normal is on the side of that in a file, and notes."""
     # Offsets of the file's markers are along the normal.
-    old = _entries_of(out).get('plane')
+    old = entries_of(out).get('plane')
     if not isinstance(old, dict):
         return found, []
     if found.plane is None:
@@ -62,7 +62,7 @@ def write_localisation(
         side: _beside(getattr(reference.cameras, side).calibration, file, out)
         for side in reference.sides
     }
-    cameras, old = _cameras(found.poses, calibrations), _entries_of(out)
+    cameras, old = _cameras(found.poses, calibrations), entries_of(out)
     known = old.get('cameras')
     others = sorted(set(known).difference(cameras)) if isinstance(known, dict) else []
     if others:
@@ -90,7 +90,7 @@ def write_localisation(
 
 def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
     """Write the poses of all cameras of a rig file into it or into a copy of it."""
-    cameras = _entries_of(rig)['cameras']
+    cameras = entries_of(rig)['cameras']
     calibrations = {side: _beside(cameras[side]['calibration'], rig, out) for side in poses}
     _write(out, {'cameras': _cameras(poses, calibrations)}, rig)
 
@@ -102,7 +102,8 @@ def _beside(named: str, file: Path, out: Path) -> str:
     return os.path.relpath(file.parent.resolve() / named, out.parent.resolve())
 
 
-def _entries_of(file: Path) -> dict[str, Any]:
+def entries_of(file: Path) -> dict[str, Any]:
+    """Return what a rig file holds; InputError for what would be lost if it were written."""
     found = load_yaml(file) or {} if file.is_file() and file.stat().st_size else {}
     if foreign := sorted(set(found).difference(_ENTRIES)):
         raise InputError(
@@ -126,7 +127,7 @@ def _cameras(poses: Mapping[str, Pose], calibrations: Mapping[str, str]) -> dict
 
 
 def _write(out: Path, entries: dict[str, Any], source: Path) -> None:
-    old = _entries_of(source)
+    old = entries_of(source)
     known = old.get('cameras')
     for side, camera in entries['cameras'].items():
         before = known.get(side) if isinstance(known, dict) else None
@@ -151,7 +152,7 @@ def _write(out: Path, entries: dict[str, Any], source: Path) -> None:
 def write_time(path: str | Path, camera: str, name: str, value: float, comment: str) -> None:
     """Write a camera's delay or line_time [s] into a rig file; the rest of the file is kept."""
     file = Path(path)
-    expected = _entries_of(file)
+    expected = entries_of(file)
     expected['cameras'][camera][name] = value
     with named(f'{file}: cameras.{camera}.'):
         from_mapping(CameraEntry, expected['cameras'][camera])

@@ -48,7 +48,7 @@ from longreach_vision.commands.arguments import (
     rig_of,
     warn,
 )
-from longreach_vision.commands.rig_files import write_poses, write_time
+from longreach_vision.commands.rig_files import entries_of, write_poses, write_time
 from longreach_vision.commands.track_output import (
     Targets,
     agreement_text,
@@ -194,6 +194,8 @@ def _opened(
 
 
 def _run_sync(arguments: argparse.Namespace) -> None:
+    # What cannot be written is refused before anything is tracked.
+    entries_of(arguments.rig)
     rig, sightings = _collected(arguments)
     clocks = compare_clocks(sightings)
     failed = '; '.join(map(str, clocks.failed))
@@ -288,9 +290,12 @@ def run_refine(arguments: argparse.Namespace) -> None:
         raise InputError('--rig is missing, required with --refine')
     check_output(arguments.out, arguments.plot)
     wanted, arguments.camera, arguments.recording = arguments.camera, None, arguments.refine
+    if arguments.out is not None:
+        entries_of(arguments.rig)
+    known = rig_of(arguments).cameras
+    if wanted is not None and wanted not in known:
+        raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(known)}')
     rig, sightings = _collected(arguments)
-    if wanted is not None and wanted not in rig.cameras:
-        raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(rig.cameras)}')
     clocks = compare_clocks(sightings)
     for one in clocks.of_each():
         if one.steps or one.is_significant:
