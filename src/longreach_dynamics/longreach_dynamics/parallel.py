@@ -440,6 +440,9 @@ def _client(stack: contextlib.ExitStack, distributed: Any, cluster: str) -> Any:
     # What it says of a connection that ends is in our own errors.
     logging.getLogger('distributed.client').setLevel(logging.CRITICAL)
     if local is not None:
+        # A worker that is killed, and starts again slowly, is not given up.
+        settings = {'distributed.deploy.lost-worker-timeout': '1h'}
+        stack.enter_context(distributed.dask.config.set(settings))
         with _deaf_to_interrupts():
             address = stack.enter_context(
                 distributed.LocalCluster(
