@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longreach_dynamics.errors import InputError, LongreachError, check_among
+from longreach_dynamics.errors import InputError, LongreachError, check_among, check_within
 from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import add_common, count, names, numbers, positive
 from longreach_tools.demo import demonstrate
@@ -293,8 +293,7 @@ def _run_plan(arguments: argparse.Namespace) -> None:
             f'--parameters {",".join(wanted)}, allowed: at least one that is no bias of a gauge:'
             ' each recording has biases of its own'
         )
-    if min(arguments.masses) <= 0.0:
-        raise InputError(f'--masses {min(arguments.masses):g}, allowed: above 0 kg')
+    check_within('--masses', min(arguments.masses), '(0, inf) kg')
     if arguments.out is not None:
         # A place that cannot be written is refused before the plan, which takes minutes.
         with making_directory(arguments.out):
