@@ -65,8 +65,8 @@ def add_studies(commands: Any) -> None:
     release = study('release', _run_release, 'sudden release of a load', ())
     _add_pose(release, 'site', load=90.0)
     add_common(release, '--duration', help=_WHOLE)
-    text = 'friction of the pistons'
-    release.add_argument('--friction', choices=('on', 'off'), default='on', help=text)
+    text = 'friction of the pistons (default: on)'
+    release.add_argument('--friction', choices=('on', 'off'), help=text)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
 
     text = 'what a data logger would record of a scenario, with errors of sensors'
@@ -89,7 +89,7 @@ def add_studies(commands: Any) -> None:
 
 def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> None:
     """Add pose and load."""
-    parser.set_defaults(usual_pose=pose)
+    parser.set_defaults(usual_pose=pose, usual_load=load)
     text = (
         'a pose of the boom file, or joint angles a,b,.. [rad] (default: sprawled, of release'
         ' site, or the first of the file)'
@@ -99,12 +99,13 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
     add_common(parser, '--tip', type=numbers, metavar='X,Z', help=text)
     add_common(parser, '--degrees', False)
     text = 'mass at the tip [kg] (default: 0, of release 90)'
-    add_common(parser, '--load', load, type=not_negative, help=text)
+    add_common(parser, '--load', type=not_negative, help=text)
 
 
 def _hanging(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
     """Return the load of the arguments."""
-    return (HangingLoad(mass=arguments.load),) if arguments.load else ()
+    load = arguments.usual_load if arguments.load is None else arguments.load
+    return (HangingLoad(mass=load),) if load else ()
 
 
 def _loads(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, ...]:
@@ -251,9 +252,11 @@ def _run_release(arguments: argparse.Namespace) -> int:
         pose_deg=tuple(np.degrees(angles).tolist()),
         loads=_hanging(arguments),
         release=(0.0,),
-        friction=arguments.friction == 'on',
+        friction=arguments.friction != 'off',
     )
-    scenario = scenario_with(BOOM, arguments, boom, scenario)
+    pose = arguments.pose or arguments.tip
+    given = {'pose': pose, 'pose_deg': pose, 'loads': arguments.load}
+    scenario = scenario_with(BOOM, arguments, boom, scenario, **given, friction=arguments.friction)
     return run_scenario(BOOM, arguments, boom, scenario, options)
 
 

@@ -102,6 +102,9 @@ def test_release_is_the_librarys_run(capsys):
         (('modes', '--pose', '0,0,0,nan'), '--pose 0,0,0,nan, allowed: sprawled, site, upright'),
         (('modes', '--pose', '70,-50,-35,-30'), 'add --degrees'),
         (('statics', '--csv', 'x.csv'), 'add --sweep'),
+        (('release', '--tip', '9,9', '--set', 'scenario.pose=site'), 'option that gives pose, h'),
+        (('release', '--load', 0, '--set', 'scenario.loads.0.mass=5'), 'gives loads, here 0.0;'),
+        (('release', '--friction', 'off', '--set', 'scenario.friction=on'), 'friction, here off'),
     ],
 )
 def test_bad_input_is_refused_in_one_line(capsys, words, text):

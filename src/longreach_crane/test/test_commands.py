@@ -27,6 +27,10 @@ def test_task_a(capsys):
         (['c13r', '--task', 'a', '--plot', 'a.png'], '--plot is for tasks b and c'),
         (['c13r', '--task', 'a', '--brake=rigid'], 'are for tasks b and c'),
         (['set-point', 'nan'], 'nan, allowed: finite numbers'),
+        (
+            ['run', '--matrices', 'designed', '--set', 'controller.matrices=auto'],
+            '--set controller.matrices, allowed: without the option that gives it',
+        ),
     ],
 )
 def test_bad_arguments(capsys, words, error):

@@ -247,6 +247,13 @@ def place_of(values: Any, path: str) -> tuple[str, ...]:
     return found
 
 
+def value_at(values: Any, path: str) -> Any:
+    """Return what ``with_value`` would change; None where the path leads nowhere."""
+    for key in place_of(values, path):
+        values = values[int(key)] if isinstance(values, tuple) else getattr(values, key, None)
+    return values
+
+
 def _parted(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return values by name, and by name those by path below it."""
     whole: dict[str, Any] = {}

@@ -90,11 +90,10 @@ def _add_digging(parser: argparse.ArgumentParser) -> None:
         '--held',
         action='store_const',
         const=_STANDING,
-        default=(),
         help="lock boom and arm, so that the bucket's joint stands, as (4.1) assumes; mode"
         ' hydraulic only',
     )
-    add('--pose', metavar='NAME', default='dig', help='initial pose of the file')
+    add('--pose', metavar='NAME', help='initial pose of the file (default: dig)')
     _add_soil(parser)
     add_common(parser, '--duration', help='of the run (default: of the scenario)')
 
@@ -103,7 +102,7 @@ def _add_soil(parser: argparse.ArgumentParser) -> None:
     """Add cohesion and depth."""
     text = 'of the soil [Pa] (default: that of the file)'
     add_common(parser, '--cohesion', type=not_negative, help=text)
-    _add_depth(parser, 'swing')
+    _add_depth(parser, None)
 
 
 def _add_depth(parser: argparse.ArgumentParser, default: str | None) -> None:
@@ -123,8 +122,9 @@ def _run_dig(arguments: argparse.Namespace) -> int:
             raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
         with named(f'--flow {a.flow:g} L/min: '):
             excavator = excavator.with_flow('bucket', a.flow * _LITRES_PER_MINUTE)
-    digging = dig_scenario(a.mode, a.cohesion, pose=a.pose, depth=a.depth, held=a.held)
-    scenario = scenario_with(EXCAVATOR, arguments, excavator, digging)
+    given = {name: getattr(a, name) for name in ('mode', 'cohesion', 'pose', 'depth', 'held')}
+    digging = dig_scenario(**{name: value for name, value in given.items() if value is not None})
+    scenario = scenario_with(EXCAVATOR, arguments, excavator, digging, **given)
     options = options_of(arguments, ExcavatorOptions)
     if arguments.sample_time is None and arguments.mode != 'hydraulic':
         # With prescribed forces the sweep takes 0.125 s.
@@ -134,7 +134,9 @@ def _run_dig(arguments: argparse.Namespace) -> int:
 
 def _run_forces(arguments: argparse.Namespace) -> None:
     excavator = machine_of(EXCAVATOR, arguments)
-    digging = dig_scenario('hydraulic', arguments.cohesion, MEASURED_TIME, depth=arguments.depth)
+    digging = dig_scenario(
+        'hydraulic', arguments.cohesion, MEASURED_TIME, depth=arguments.depth or 'swing'
+    )
     scenario = scenario_with(EXCAVATOR, arguments, excavator, digging)
     run = EXCAVATOR.simulate(excavator, scenario, ExcavatorOptions())
     run.check()
@@ -365,7 +367,7 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
 
 
 def _run_cohesion(arguments: argparse.Namespace) -> None:
-    excavator, scenario, _ = case_of(EXCAVATOR, arguments)
+    excavator, scenario, _ = case_of(EXCAVATOR, arguments, depth=arguments.depth)
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)

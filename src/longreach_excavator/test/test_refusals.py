@@ -294,6 +294,12 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator):
     [
         (('dig', '--mode', 'printed', '--sample-time', 0.1), '--sample-time = 0.1 s, allowed wit'),
         (('dig', '--mode', 'printed', '--flow', 200), '--flow belongs to --mode hydraulic'),
+        (('dig', '--set', 'scenario.mode=printed'), 'without an option that gives mode, here hyd'),
+        (('dig', '--held', '--set', 'scenario.held.0=arm'), "held, here ('boom', 'arm');"),
+        (
+            ('cohesion', '--data', 'x.csv', '--depth', 'swing', '--set', 'scenario.depth=surface'),
+            'without an option that gives depth, here swing',
+        ),
         (('dig', '--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
         (('pose', '--set', 'scenario.surface=1'), 'as this command has no scenario'),
         (('pose', '--tip', '1'), 'x,z or x,z,attitude'),

@@ -21,7 +21,14 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Loader, Parameters, field_types, place_of, rule_of
+from longreach_dynamics.parameters import (
+    Loader,
+    Parameters,
+    field_types,
+    place_of,
+    rule_of,
+    value_at,
+)
 from longreach_machine import MachineSpec, check_curves
 from longreach_machine.runs import Columns, Run
 from longreach_tools.arguments import (
@@ -188,29 +195,47 @@ def machine_of(
                 ' scenario; take its options, or run with a scenario'
             )
     options = options or options_of(arguments, spec.options)
-    machine = spec.load(getattr(arguments, 'file', None), options)
+    file = getattr(arguments, 'file', None)
+    machine = spec.load(file, options)
+    # As options may change values of the file.
+    usual = spec.load(file, spec.options()) if changes else machine
+    for path, _ in changes:
+        if not path.startswith(_SCENARIO) and value_at(machine, path) != value_at(usual, path):
+            raise InputError(f'--set {path}, allowed: without the option that gives it, too')
     changed: P = _changed(machine, changes, of_scenario=False)
     return changed
 
 
-def case_of(spec: MachineSpec[P, Any, Any], arguments: argparse.Namespace) -> tuple[P, Any, Any]:
-    """Return machine, scenario and options with ``--set`` and ``--duration``."""
+def case_of(
+    spec: MachineSpec[P, Any, Any], arguments: argparse.Namespace, **given: Any
+) -> tuple[P, Any, Any]:
+    """Return machine, scenario and options; ``given`` as in :func:`scenario_with`."""
     options = options_of(arguments, spec.options)
     machine = machine_of(spec, arguments, options, has_scenario=True)
     scenario = spec.load_scenario(_file_of(spec, arguments), machine, options)
-    return machine, scenario_with(spec, arguments, machine, scenario), options
+    return machine, scenario_with(spec, arguments, machine, scenario, **given), options
 
 
-def scenario_with(spec: Spec, arguments: argparse.Namespace, machine: Any, scenario: Any) -> Any:
-    """Return a scenario with ``--set`` and ``--duration``; print which ones it leaves unused."""
+def scenario_with(
+    spec: Spec, arguments: argparse.Namespace, machine: Any, scenario: Any, **given: Any
+) -> Any:
+    """
+    Return a scenario with ``--set`` and ``--duration``; print which ones it leaves unused.
+
+    ``given`` are values of options, or None, by the fields of the scenario that they set.
+    InputError where ``--set`` changes these, too.
+    """
     changes = _changes(arguments)
-    if (duration := getattr(arguments, 'duration', None)) is not None:
-        if 'scenario.duration' in dict(changes):
+    given['duration'] = getattr(arguments, 'duration', None)
+    for path, _ in changes:
+        field = path.removeprefix(_SCENARIO).partition('.')[0]
+        if path.startswith(_SCENARIO) and given.get(field) is not None:
             raise InputError(
-                f'--duration = {duration:g} s, allowed: without another value of'
-                ' scenario.duration; give one of them'
+                f'--set {path}, allowed: without an option that gives {field}, here'
+                f' {given[field]}; give one of them'
             )
-        changes.append(('scenario.duration', duration))
+    if given['duration'] is not None:
+        changes.append(('scenario.duration', given['duration']))
     scenario = _changed(scenario, changes, of_scenario=True)
     say_unused(spec, arguments, machine, scenario)
     return scenario
