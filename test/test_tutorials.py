@@ -169,6 +169,7 @@ def test_own_machine_runs_and_draws(workspace: Path) -> None:
         (('My-swing',), "name = 'My-swing', allowed: small letters, digits and _"),
         (('crane',), 'longreach crane is there already'),
         (('machine',), 'longreach machine is there already'),
+        (('bringup',), 'longreach bringup is there already'),
         (('lift',), 'its package would have LIFT twice'),
         (('false',), 'its package would have False twice'),
         (('other', '--out', '/proc'), '--out /proc cannot be written'),

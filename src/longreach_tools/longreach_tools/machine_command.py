@@ -132,7 +132,8 @@ def add_machine(
         text = f'{spec.name} (default: the installed {spec.file})'
         add_common(parser, '--file', help=text)
         example = '' if spec.swept.startswith(_SCENARIO) else f'({spec.swept}=1.0) '
-        text = f'{example}or, with scenario.PATH, than in that of the scenario; can be repeated'
+        text = f'{example}or, with scenario.PATH, than in that of the scenario; items'
+        text += ' of lists by name, or number from 0; can be repeated'
         add_common(parser, '--set', [], action='append', help=text)
     if without is not None:
         add_options(parser, spec.options, without)

@@ -40,6 +40,8 @@ def _run(arguments: argparse.Namespace) -> None:
         raise InputError(f'name = {name!r}, allowed: small letters, digits and _, such as my_arm')
     groups = ('longreach.commands', 'longreach.machines')
     known = {one.name for group in groups for one in metadata.entry_points(group=group)}
+    # Packages of Longreach that are not Python's.
+    known |= {'bringup', 'msgs'}
     if name in known or find_spec(f'longreach_{name}') is not None:
         raise InputError(f'name = {name!r}: longreach {name} is there already; take another name')
     package = arguments.out / f'longreach_{name}'
