@@ -247,7 +247,7 @@ def test_poses_are_the_prior_of_a_release_with_profile(poses, release, tmp_path,
     words += ('--signals', 'strain,inclination', '--report', tmp_path / 'report.html')
     assert run(*words, '--format', 'json') == 0
     out, err = capsys.readouterr()
-    assert 'no profile of bulk_modulus: profile of ' in err
+    assert "no profile of bulk_modulus: profile = 'bulk_modulus', allowed: " in err
     assert 'before (dashed)' in (tmp_path / 'report.html').read_text()
     result = json.loads(out)
     assert {'strain_1', 'inclination_tip_4'} <= set(result['fit'])
