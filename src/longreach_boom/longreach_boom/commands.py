@@ -43,8 +43,8 @@ def add_studies(commands: Any) -> None:
     _add_pose(modes, 'sprawled')
     modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
-    number = count(1_000_000)
-    modes.add_argument('--count', metavar='N', type=number, default=6, help='number of modes')
+    text = 'number of modes (default: 6)'
+    modes.add_argument('--count', metavar='N', type=count(1_000_000), help=text)
     add_format(modes)
     modes.add_argument('--plot', help='mode shapes')
 
@@ -151,9 +151,12 @@ def _run_modes(arguments: argparse.Namespace) -> None:
         _angles(arguments, boom),
         _loads(arguments, boom),
         arguments.pistons,
-        arguments.count,
+        arguments.count or 6,
         arguments.about,
     )
+    found = len(modes.frequencies)
+    if found < (arguments.count or 0):
+        raise InputError(f'--count {arguments.count}, allowed for this model: 1 to {found}')
     columns = {
         'frequencies_hz': modes.frequencies.tolist(),
         'damping_ratios': modes.damping_ratios.tolist(),

@@ -100,6 +100,7 @@ def test_release_is_the_librarys_run(capsys):
     ('words', 'text'),
     [
         (('modes', '--pose', '0,0,0,nan'), '--pose 0,0,0,nan, allowed: sprawled, site, upright'),
+        (('modes', '--count', '1000'), '--count 1000, allowed for this model: 1 to 8'),
         (('modes', '--pose', '70,-50,-35,-30'), 'add --degrees'),
         (('statics', '--csv', 'x.csv'), 'add --sweep'),
         (('release', '--tip', '9,9', '--set', 'scenario.pose=site'), 'option that gives pose, h'),

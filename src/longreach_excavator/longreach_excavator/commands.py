@@ -10,10 +10,12 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_dynamics.kinematics import solve_pose
+from longreach_dynamics.tables import read_table
 from longreach_excavator import figures
 from longreach_excavator import inverse as loads
 from longreach_excavator.breakout import BREAKOUTS, PINS, breakout, standing
 from longreach_excavator.cohesion import BOUNDS, fit_cohesion
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
@@ -34,7 +36,7 @@ from longreach_tools.machine_command import (
     run_scenario,
     scenario_with,
 )
-from longreach_tools.options import add_results, pose_of
+from longreach_tools.options import add_results, pose_of, radians_of
 from longreach_tools.output import add_format, report_study, summary_table, table
 
 # Cylinders that carry the bucket's joint.
@@ -65,6 +67,12 @@ def add_studies(commands: Any) -> None:
     out.add_argument('--pose', metavar='NAME', default='dig', help='of the other joints')
     add_results(out, 'both strokes; column arm: 1 or 0: the bucket', 'forces, loads of joints')
     _add_pose(add('pose', _run_pose, 'lengths, levers and forces of a pose at rest'))
+
+
+def _sets_soil(arguments: argparse.Namespace, prefix: str = 'soil.') -> bool:
+    """Return whether ``--set`` gives values of the soil, beside the place of the edge."""
+    paths = [text.partition('=')[0] for text in getattr(arguments, 'set', ())]
+    return any(path.startswith(prefix) and path != 'soil.sweep_radius' for path in paths)
 
 
 def _say(text: str) -> None:
@@ -170,7 +178,10 @@ def _run_forces(arguments: argparse.Namespace) -> None:
 
 
 def _run_steps(arguments: argparse.Namespace) -> None:
-    cases = step_study(machine_of(EXCAVATOR, arguments))
+    excavator = machine_of(EXCAVATOR, arguments)
+    if _sets_soil(arguments, 'soil.cohesion'):
+        raise InputError('--set soil.cohesion, allowed: the cohesions of figures 5.33 and 5.34')
+    cases = step_study(excavator)
     rows = [
         np.column_stack([np.tile((c.cohesion, c.step), (len(c.times), 1)), c.times, c.force])
         for c in cases
@@ -276,8 +287,8 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
         raise InputError(f'--tip has {target.size} numbers, allowed: x,z or x,z,attitude')
     # With --degrees the attitude was given in another unit than that of the error.
     what = 'tooth' if target.size == 2 else 'tooth and attitude [m, m, rad]'
-    if arguments.degrees:
-        target[2:] = np.radians(target[2:])
+    if target.size == 3:
+        target[2:] = radians_of(target[2:], arguments.degrees, '--tip: attitude')
 
     def tooth(q: np.ndarray) -> np.ndarray:
         place = pin_places(excavator, q)[-1]
@@ -307,14 +318,26 @@ def _add_inverse(inverse: argparse.ArgumentParser) -> None:
         help="force on the tooth: of the file, by the soil's law, or none",
     )
     add('--surface', type=finite, help="height of the soil [m] (default: the edge's at first)")
-    _add_depth(inverse, 'surface')
+    _add_depth(inverse, None)
     add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
 
 
 def _run_inverse(arguments: argparse.Namespace) -> None:
     excavator = machine_of(EXCAVATOR, arguments)
-    motion = loads.read_motion(arguments.motion, arguments.cutoff)
-    result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, arguments.depth)
+    if arguments.soil != 'law' and _sets_soil(arguments):
+        raise InputError(f'--set soil., allowed with --soil law, here {arguments.soil}')
+    table_read = read_table(arguments.motion)
+    motion = loads.motion_from(table_read, arguments.cutoff)
+    depth = arguments.depth or 'surface'
+    result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, depth)
+    # What `dig --csv` writes, whose ports and rail depend on the machine, is no mistake.
+    known = {*loads.READ, *COLUMNS.names, *result.columns.names}
+    others = [name for name in table_read if name.removesuffix('_deg') not in known]
+    if unused := [name for name in others if not name.startswith(('port_', 'rail_'))]:
+        _say(f'{arguments.motion}: not used: {", ".join(unused)}; used: {", ".join(loads.READ)}')
+    given = {'--surface': arguments.surface, '--depth': arguments.depth}
+    if arguments.soil != 'law' and (names := [n for n, v in given.items() if v is not None]):
+        _say(f'{" and ".join(names)}: only for the column depth, as --soil is {arguments.soil}')
     pins = tuple(f'pin_{name}' for name in 'abcdefijklp')
     rows = [
         (name, *extreme.values())
@@ -362,7 +385,7 @@ def _add_cohesion(cohesion: argparse.ArgumentParser) -> None:
         help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
         ' rods are side by side, of both [m^2]',
     )
-    add('--youngs-modulus', type=positive, default=STEEL, help='E [Pa]')
+    add('--youngs-modulus', type=positive, help=f'E [Pa] (default: {STEEL:g})')
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
 
 
@@ -371,7 +394,12 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)
-    data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
+    rod = {'--rod-area': arguments.rod_area, '--youngs-modulus': arguments.youngs_modulus}
+    if not {'strain_lk', 'strain_pk'} & read_table(arguments.data, None).keys():
+        for name, value in rod.items():
+            if value is not None:
+                raise InputError(f'{name}, allowed with columns strain_lk or strain_pk')
+    data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus or STEEL)
     bounds = (arguments.lowest, arguments.highest)
     fit = fit_cohesion(excavator, scenario, data, bounds)
     summary = fit.summary()

@@ -67,6 +67,7 @@ _JOINTS = (2, 3, 4)
 _ANGLES, _RATES, _ACCELERATIONS = (
     tuple(f'{kind}_{k}' for k in _JOINTS) for kind in ('theta', 'omega', 'alpha')
 )
+READ = ('time', *_ANGLES, *_RATES, *_ACCELERATIONS, 'force_x', 'force_z', *LOAD_COLUMNS)
 _PINS = 'abcdefijklp'
 # The pins of each link; the sign is 1 where the pin's force acts on this link, and -1 where it is
 # the reaction. N is the tooth.

@@ -120,6 +120,10 @@ def test_inverse_does_not_ask_the_pump_for_what_a_stop_holds(capsys, tmp_path, c
     names = ('time', 'theta_2', 'theta_3', 'theta_4')
     write_csv(file, names, cycle.stack(names))
     assert 'cycle.csv has no force_x, force_z: without soil' in Outcome(capsys, *words).err
+    write_csv(file, (*names, 'froce_x'), cycle.stack((*names, 'time')))
+    error = Outcome(capsys, *words, '--soil', 'none', '--surface', 0).err
+    assert 'cycle.csv: not used: froce_x; used: time, theta_2' in error
+    assert '--surface: only for the column depth, as --soil is none' in error
 
 
 @pytest.mark.slow

@@ -303,6 +303,15 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator):
         (('dig', '--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
         (('pose', '--set', 'scenario.surface=1'), 'as this command has no scenario'),
         (('pose', '--tip', '1'), 'x,z or x,z,attitude'),
+        (
+            ('pose', '--tip', '5,0,90'),
+            'attitude up to 90 rad, allowed: [-2 pi, 2 pi]; add --degrees',
+        ),
+        (('steps', '--set', 'soil.cohesion=3'), '--set soil.cohesion, allowed: the cohesions'),
+        (
+            ('inverse', '--motion', 'x', '--set', 'soil.cohesion=3'),
+            '--set soil., allowed with --soil law, here file',
+        ),
     ],
 )
 def test_commands(capsys, tmp_path, monkeypatch, words, text):
@@ -324,6 +333,9 @@ def test_forces_that_are_read_are_not_replaced(capsys, tmp_path):
     ):
         outcome = Outcome(capsys, 'excavator', *words, '--csv', forces)
         outcome.refused('is one of the inputs; give another place')
+    for option in ('--rod-area', '--youngs-modulus'):
+        outcome = Outcome(capsys, 'excavator', 'cohesion', '--data', data, option, 1)
+        outcome.refused(f'{option}, allowed with columns strain_lk or strain_pk')
     assert forces.read_text() == text
 
 

@@ -28,6 +28,7 @@ from longreach_tools.output import add_format, figure, legend, print_result, rep
 
 # Steps of both models in compare-models [s].
 _STEPS = {'full': 1e-3, 'reduced': 5e-3}
+_POSE = (0.0, 0.55, -1.2)  # of pose [rad]
 
 
 def add_studies(commands: Any) -> None:
@@ -51,7 +52,6 @@ def add_studies(commands: Any) -> None:
         '--pose',
         type=numbers,
         metavar='SWING,BOOM,STICK',
-        default=(0.0, 0.55, -1.2),
         help='joint angles [rad] (default: 0,0.55,-1.2)',
     )
     which.add_argument('--tip', type=numbers, metavar='X,Y,Z', help='end of the stick [m]')
@@ -134,7 +134,9 @@ def _pose(arguments: argparse.Namespace) -> None:
         check_count('--tip', arguments.tip, len(JOINTS), 'X,Y,Z')
         angles = angles_at(harvester, arguments.tip)
     else:
-        angles = radians_of(arguments.pose, arguments.degrees, '--pose')
+        angles = np.array(_POSE)
+        if arguments.pose is not None:
+            angles = radians_of(arguments.pose, arguments.degrees, '--pose')
         check_count('--pose', angles, len(JOINTS), ', '.join(JOINTS))
     machine = Harvester(harvester, Scenario(duration=1.0, angles=tuple(angles.tolist())))
     state = machine.initial_state()
@@ -159,13 +161,17 @@ def _pose(arguments: argparse.Namespace) -> None:
             }
         )
     tip = tip_at(harvester, angles).tolist()
-    units = ('', ' [rad]', ' [m]', ' [m]', ' [N]', ' [Pa]', ' [Pa]')
+    unit, factor = ('deg', 180.0 / np.pi) if arguments.degrees else ('rad', 1.0)
+    units = ('', f' [{unit}]', ' [m]', ' [m]', ' [N]', ' [Pa]', ' [Pa]')
     heads = [name.removesuffix('_pressure') for name in rows[0]]
     text = table(
         [head + unit for head, unit in zip(heads, units, strict=True)],
-        [tuple(row.values()) for row in rows],
+        [
+            tuple((row | {'angle': factor * angle}).values())
+            for row, angle in zip(rows, angles[1:].tolist(), strict=True)
+        ],
     )
-    text += f'\n\nswing: {angles[0]:.4f} rad; tip: '
+    text += f'\n\nswing: {factor * angles[0]:.4f} {unit}; tip: '
     text += ', '.join(f'{axis} = {place:.4f} m' for axis, place in zip('xyz', tip, strict=True))
     result = {'angles': angles.tolist(), 'tip': tip, 'cylinders': rows}
     print_result(result, text, arguments.format)

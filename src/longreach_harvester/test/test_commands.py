@@ -88,6 +88,10 @@ def test_pose_of_a_tip_and_of_angles_agree(capsys, result):
     assert boom['force'] > stick['force'] > 0
     text = Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0').out
     assert 'swing: 0.1974 rad; tip: x = 5' in text
+    text = Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0', '--degrees').out
+    assert 'swing: 11.3099 deg; tip: x = 5' in text
+    assert 'angle [deg]' in text
+    assert result('pose', '--degrees') == result('pose')
 
 
 def test_pose_has_lengths_of_cylinders_between_pins_only(result):

@@ -16,7 +16,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_symbolic.links import BASES, Model, load_links, load_state, model_of, symbolic_model
-from longreach_tools.arguments import add_common
+from longreach_tools.arguments import add_common, whole
 from longreach_tools.options import add_results
 from longreach_tools.output import (
     add_format,
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
     generate = commands.add_parser('generate', help='formulas or code of the equations of motion')
     generate.add_argument(
-        '--links', metavar='N', type=int, help='number of links; without --file all symbols'
+        '--links', metavar='N', type=whole, help='number of links; without --file all symbols'
     )
     add_common(generate, '--file', help=_LINKS)
     generate.add_argument(
@@ -111,7 +111,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'growth', help='processor time and operations by the number of links'
     )
     text = 'largest number of links'
-    growth.add_argument('--links', metavar='N', type=int, default=8, help=text)
+    growth.add_argument('--links', metavar='N', type=whole, default=8, help=text)
     add_format(growth)
     growth.add_argument('--plot', help='both, beside the paper')
     growth.set_defaults(run=_growth)
@@ -120,9 +120,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_form(parser: argparse.ArgumentParser) -> None:
     """Add ``--form`` and ``--as-printed``."""
     text = 'reduced: closed form in relative angles; trace: the matrices of the paper'
-    add_common(parser, '--form', 'reduced', choices=FORMS, help=text)
+    add_common(parser, '--form', choices=FORMS, help=f'{text} (default: reduced)')
     text = "the paper's trace form with its Coriolis terms and M_ff, which are wrong"
     add_common(parser, '--as-printed', False, action='store_true', help=text)
+
+
+def _form_of(options: argparse.Namespace) -> str:
+    """Return the form; InputError for one that the printed terms do not have."""
+    if options.as_printed and options.form == 'reduced':
+        raise InputError('--as-printed, allowed without --form reduced: it has --form trace')
+    return options.form or 'reduced'
 
 
 def _model(options: argparse.Namespace) -> Model:
@@ -148,7 +155,7 @@ def _generate(options: argparse.Namespace) -> None:
     """Write the equations in a language."""
     if options.format == 'fmu' and None in (options.file, options.out):
         raise InputError('--format fmu needs --file with the numbers of the links, and --out')
-    model = _model(options)
+    model, form = _model(options), _form_of(options)
     check_output(csv=options.out)
     check_places(
         {'--out': options.out, 'the header of --out': _header_of(options)}, [options.file]
@@ -158,7 +165,7 @@ def _generate(options: argparse.Namespace) -> None:
     from longreach_symbolic.generated import derive
 
     _tell('deriving the equations')
-    equations = derive(model, options.form, options.as_printed)
+    equations = derive(model, form, options.as_printed)
     results = code.entries(equations)
     written_out = code.operations(results, equations.definitions)
     if options.cse == 'off':
@@ -168,7 +175,7 @@ def _generate(options: argparse.Namespace) -> None:
                 f' {_MOST_OPERATIONS}; take --cse on'
                 + ('' if options.as_printed else ', or --form reduced')
             )
-        equations = derive(model, options.form, options.as_printed, abbreviated=())
+        equations = derive(model, form, options.as_printed, abbreviated=())
     _tell(f'writing {options.format}')
     cse = options.cse == 'on'
     writers: dict[str, Callable[[Any, bool], str]] = {
@@ -237,7 +244,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     from longreach_symbolic.generated import evaluate
 
     with np.errstate(over='ignore', invalid='ignore'):
-        found = evaluate(links, state, options.form, options.as_printed)
+        found = evaluate(links, state, _form_of(options), options.as_printed)
     if not all(np.isfinite(value).all() for value in found):
         raise LongreachError(
             'the terms exceed the range of floating-point numbers; give smaller rates and'

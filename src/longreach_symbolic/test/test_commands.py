@@ -105,6 +105,7 @@ def test_generate_with_some_symbols(capsys, tmp_path):
     [
         (('--links', 0), 'links = 0, allowed: 1 to 12 links'),
         (('--links', 30), 'links = 30, allowed: 1 to 12 links; closed forms of more'),
+        (('--links', 2, '--form', 'reduced', '--as-printed'), 'allowed without --form reduced'),
         (('--links', 2, '--symbols', 'none'), '--symbols none needs a --file'),
         (('--links', 2, '--symbols', 'file'), '--symbols file needs a --file'),
         ((), 'neither --links nor --file is given'),

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 def finite(text: str) -> float:
     """Return a finite number."""
+    try:
+        return _finite(text)
+    except ValueError as error:
+        # argparse would name the function.
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: finite numbers') from error
+
+
+def _finite(text: str) -> float:
+    """Return a finite number; ValueError for text that is none."""
     value = float(text)
     # Python also reads 1_0 and the digits of other scripts.
     if not math.isfinite(value) or '_' in text or not text.isascii():
@@ -46,7 +55,7 @@ def not_negative(text: str) -> float:
 def numbers(text: str) -> tuple[float, ...]:
     """Return finite numbers separated by commas."""
     try:
-        return tuple(finite(part) for part in text.split(','))
+        return tuple(_finite(part) for part in text.split(','))
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f'{text!r}, allowed: numbers separated by commas'
@@ -67,7 +76,7 @@ def sweep(text: str) -> np.ndarray:
 
     try:
         start, stop, number = text.split(':')
-        return np.linspace(finite(start), finite(stop), count(100_000)(number))
+        return np.linspace(_finite(start), _finite(stop), count(100_000)(number))
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19'
@@ -84,12 +93,27 @@ def count(most: int) -> Callable[[str], int]:
     return lambda text: _whole(text, 1, most, f'1 to {most}')
 
 
+def whole(text: str) -> int:
+    """Return a whole number, of which the library says what is allowed."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: whole numbers') from error
+
+
 def _whole(text: str, least: int, most: float, allowed: str) -> int:
     """Return a whole number; argparse would name the function for text that is none."""
     with contextlib.suppress(ValueError):
         if least <= (value := int(text)) <= most:
             return value
     raise argparse.ArgumentTypeError(f'{text}, allowed: {allowed}, whole numbers')
+
+
+def folder(text: str) -> Path:
+    """Return the path of a folder; an empty text would be the current one."""
+    if not text:
+        raise argparse.ArgumentTypeError("'', allowed: the name of a folder")
+    return Path(text)
 
 
 def optional_file(text: str) -> Path | None:
@@ -148,7 +172,7 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
         '--tolerance': (finite, 'NUMBER'),
     },
     'output': {
-        '--bag': (Path, 'DIR'),
+        '--bag': (folder, 'DIR'),
         '--csv': (Path, 'FILE'),
         '--export': (Path, 'FILE.html'),
         '--format': (('table', 'json'), '', 'table for people, json for programs'),
@@ -157,7 +181,7 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
         '--overlay': (Path, 'FILE'),
         '--plot': (Path, 'FILE'),
         '--report': (Path, 'FILE.html'),
-        '--results': (Path, 'DIR'),
+        '--results': (folder, 'DIR'),
     },
 }
 

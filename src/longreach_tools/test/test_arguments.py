@@ -13,6 +13,7 @@ from longreach_tools import demo
 from longreach_tools.arguments import (
     count,
     finite,
+    folder,
     names,
     not_negative,
     numbers,
@@ -20,6 +21,7 @@ from longreach_tools.arguments import (
     positive,
     seed,
     sweep,
+    whole,
 )
 from longreach_tools.demo import demonstrate, prepare, remove_old_bag
 
@@ -43,10 +45,14 @@ def test_numbers_are_read():
         (finite, 'inf', 'inf, allowed: finite numbers'),
         (finite, '1_0', '1_0, allowed: finite numbers'),
         (positive, '١٢', '١٢, allowed: finite numbers'),
+        (not_negative, '90kg', "'90kg', allowed: finite numbers"),
+        (positive, '', "'', allowed: finite numbers"),
         (positive, '0', '0, allowed: above 0'),
         (not_negative, '-1', '-1, allowed: 0 or more'),
         (seed, '-1', '-1, allowed: 0 or more'),
         (seed, 'x', 'x, allowed: 0 or more, whole numbers'),
+        (whole, '2.5', "'2.5', allowed: whole numbers"),
+        (folder, '', "'', allowed: the name of a folder"),
         (count(10), '0', '0, allowed: 1 to 10'),
         (count(10), '11', '11, allowed: 1 to 10'),
         (count(10), '1.5', '1.5, allowed: 1 to 10, whole numbers'),
