@@ -268,7 +268,11 @@ def _until_a_kill(
             # second Ctrl-C would interrupt the interpreter's own wait for them, at its exit.
             with _deaf_to_interrupts():
                 for process in list((pool._processes or {}).values()):
-                    process.terminate()
+                    process.kill()
+                # The pool's thread may be reading a result that a process wrote in part: with no
+                # other writer, that ends once this one is closed.
+                if pool._result_queue is not None:
+                    pool._result_queue._writer.close()
                 pool.shutdown(cancel_futures=True)
             raise
 

@@ -6,9 +6,11 @@ import gc
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import SemLock
 from pathlib import Path
 
@@ -130,6 +132,27 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path):
         # The end of the file: nobody holds the other end.
         assert stream.read() == ''
     process.join()
+
+
+def interrupts_within_a_result(number):
+    """Write the length of a result and the first of its bytes; interrupt the parent."""
+    if number == 0:
+        (results,) = (one for one in gc.get_objects() if isinstance(one, SimpleQueue))
+        os.write(results._writer.fileno(), struct.pack('!i', 1000) + b'begun')
+        os.kill(os.getppid(), signal.SIGINT)
+    signal.pause()
+
+
+def test_an_interruption_ends_also_within_a_result():
+    spawn = multiprocessing.get_context('spawn')
+    process = spawn.Process(target=run_jobs, args=(interrupts_within_a_result, range(2), 2, False))
+    process.start()
+    process.join(60.0)
+    try:
+        assert process.exitcode == 1
+    finally:
+        process.kill()
+        process.join()
 
 
 def test_kept_processes_run_the_jobs_of_several_calls(tmp_path: Path):

@@ -278,7 +278,7 @@ def _marker(text: str) -> tuple[str, float]:
     name, _, radius = text.partition('=')
     try:
         return name, MarkerOnRig(name=name, radius=positive(radius)).radius
-    except (ValueError, InputError) as error:
+    except (argparse.ArgumentTypeError, InputError) as error:
         raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as tip=0.15') from error
 
 

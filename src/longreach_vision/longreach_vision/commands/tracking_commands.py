@@ -396,7 +396,7 @@ def _run_check(arguments: argparse.Namespace) -> None:
 def _distance(text: str) -> tuple[tuple[str, str], float]:
     markers, _, length = text.partition('=')
     one, _, two = markers.partition(':')
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(argparse.ArgumentTypeError):
         if one and two:
             return (one, two), positive(length)
     raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as one:two=1.078')
