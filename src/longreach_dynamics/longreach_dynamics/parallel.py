@@ -271,8 +271,8 @@ def _until_a_kill(
                     process.kill()
                 # The pool's thread may be reading a result that a process wrote in part: with no
                 # other writer, that ends once this one is closed.
-                if pool._result_queue is not None:
-                    pool._result_queue._writer.close()
+                if (writer := getattr(pool._result_queue, '_writer', None)) is not None:
+                    writer.close()
                 pool.shutdown(cancel_futures=True)
             raise
 
