@@ -29,13 +29,26 @@ from longreach_boom.modes import fastest_rate
 from longreach_boom.motion import INDEFINITE, RUNAWAY, UNSETTLED, advance_motion
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import BoomCommand, BoomState, StateParts, hydraulic_forces, truck_of
+from longreach_boom.state import (
+    BoomCommand,
+    BoomState,
+    StateParts,
+    flows_of,
+    hydraulic_forces,
+    truck_of,
+)
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, check_count, check_within
 from longreach_dynamics.hydraulics import STABILITY, counterbalance_rates, port_rates, spool_rates
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_time
+from longreach_machine.machine import (
+    BY_SCENARIO,
+    ByScenario,
+    HydraulicSample,
+    JointSample,
+    step_time,
+)
 from longreach_machine.runs import PartialRunError
 from longreach_machine.scenarios import spools_at
 
@@ -292,6 +305,18 @@ class Boom:
         efforts = [*(forces * arms).tolist(), *forces.tolist()]
         efforts += [0.0] * (len(names) - len(efforts))
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
+
+    def hydraulic_sample(
+        self,
+        state: BoomState,
+        command: BoomCommand | ByScenario,  # noqa: ARG002
+    ) -> HydraulicSample:
+        """Return pressures, flows and spools."""
+        parts = StateParts.of(state.y, self.parameters)
+        names = [cylinder.name for cylinder in self.parameters.cylinders]
+        flows = flows_of(parts, self.constants(()))
+        pressures = parts.head_pressures, parts.rod_pressures
+        return HydraulicSample.of(names, *pressures, *flows, parts.spools)
 
 
 def _fastest(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:

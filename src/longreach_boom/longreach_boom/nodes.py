@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3
-from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
+from longreach_msgs.msg import MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import MarkerArray
@@ -26,14 +26,13 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of
+from longreach_boom.state import BoomCommand, BoomState
 from longreach_boom.strain import strains
 from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
-from longreach_node.conversions import hydraulic_state
 from longreach_node.markers import WHITE, triangles_marker
-from longreach_node.plant_node import HydraulicPlantNode
+from longreach_node.plant_node import PlantNode as Base
 from longreach_node.simulator_parameters import DrawnParameters, MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -76,18 +75,17 @@ class PlantParameters(DrawnParameters):
     )
 
 
-class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
+class PlantNode(Base[BoomState, BoomCommand]):
     """Simulation of the boom as a node."""
 
     spec, settings_type = BOOM, PlantParameters
-    drawing_topic, takes_loads = 'shape', True
+    drawing_topic = 'shape'
     described: BoomParameters
     machine: Boom
     _sensors: SensorTopics | None = None
 
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publishers of strains, markers and sensors."""
-        super().add_topics(settings)
         warm_up()
         boom, self._friction = self.described, self.machine.scenario.friction
         self._beams = [beam.name for beam in boom.beams]
@@ -106,13 +104,6 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         """Apply parameters that were set at run time."""
         if self._sensors is not None:
             self._sensors.set_noise(settings.sensor_noise)
-
-    def hydraulic_state(self, header: Header) -> HydraulicState:
-        """Return pressures, flows and spools."""
-        parts = StateParts.of(self.state.y, self.described)
-        flows = flows_of(parts, self.machine.constants(()))
-        pressures = parts.head_pressures, parts.rod_pressures
-        return hydraulic_state(self.actuators, *pressures, header, *flows, parts.spools)
 
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers and sensors."""

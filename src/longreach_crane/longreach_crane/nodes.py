@@ -21,7 +21,7 @@ from typing import Any
 
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from rclpy.publisher import Publisher
-from std_msgs.msg import Float64
+from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 
 from longreach_crane.control import Controller, Emergency, Sample, is_permitted, sense
@@ -65,9 +65,7 @@ class PlantNode(Base[CraneState, Command]):
 
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publisher of sensors."""
-        self._sensors = self.create_publisher(
-            CraneSensors, 'sensors', qos.stream(settings.latched)
-        )
+        self._sensors = self.add_output(CraneSensors, 'sensors', settings)
 
     def answered(self) -> list[Publisher]:
         """Return the publisher of sensors."""
@@ -77,10 +75,9 @@ class PlantNode(Base[CraneState, Command]):
         """Return that the first sample waits for the controller."""
         return True
 
-    def publish_outputs(self, nanoseconds: int) -> None:
+    def publish_own(self, header: Header) -> None:
         """Publish the readings of the sensors."""
         sample = sense(self.state.x[CAR_POSITION], self.described.crane)
-        header = header_at(nanoseconds, self.frame)
         self._sensors.publish(CraneSensors(header=header, **sample._asdict()))
 
     def command_of(self, message: CraneCommand) -> Command:

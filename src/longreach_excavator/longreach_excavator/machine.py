@@ -319,11 +319,10 @@ class Excavator:
         # Below the vapour pressure the state counts missing oil.
         head, rod = np.maximum(np.split(y[HEAD:SPOOL], 2), self.parameters.oil.vapour_pressure)
         into, out = (
-            tuple(observed[f'{side}_flow_{name}'] for name in CYLINDERS)
+            np.array([observed[f'{side}_flow_{name}'] for name in CYLINDERS])
             for side in ('head', 'rod')
         )
-        head, rod, spools = (tuple(part.tolist()) for part in (head, rod, y[SPOOL:SOIL]))
-        return HydraulicSample(CYLINDERS, head, rod, into, out, spools)
+        return HydraulicSample.of(CYLINDERS, head, rod, into, out, y[SPOOL:SOIL])
 
 
 def _array(forces: tuple[float | None, ...]) -> np.ndarray:

@@ -48,7 +48,7 @@ from longreach_node.markers import (
     triangles_marker,
 )
 from longreach_node.operator_node import OperatorNode as Base
-from longreach_node.plant_node import HydraulicPlantNode
+from longreach_node.plant_node import PlantNode as Plant
 from longreach_node.simulator_parameters import DrawnParameters
 
 # Names in reactions: joints, cylinders, connecting rods, as in columns.OBSERVED.
@@ -72,7 +72,7 @@ class PlantParameters(DrawnParameters):
     )
 
 
-class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
+class PlantNode(Plant[ExcavatorState, ExcavatorCommand]):
     """The excavator, simulated."""
 
     spec, settings_type = EXCAVATOR, PlantParameters
@@ -105,7 +105,6 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
 
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publishers of reactions, the soil's force and the ground."""
-        super().add_topics(settings)
         self._reactions = self.add_output(PinForces, 'reactions', settings)
         self._soil_force = self.add_output(WrenchStamped, 'soil_force', settings)
         if self.machine.constants.ground.cells:

@@ -33,6 +33,7 @@ from longreach_harvester.model import (
     LOG,
     PRESSURE_2,
     RAIL,
+    SIZE,
     UNSOLVED,
     WIDTH,
     Model,
@@ -41,7 +42,14 @@ from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import LogEvent, Scenario
 from longreach_harvester.sensors import SensorParameters, Sensors
 from longreach_harvester.stepping import ROW, advance, energies_of, forces_of
-from longreach_machine.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
+from longreach_machine.machine import (
+    BY_SCENARIO,
+    ByScenario,
+    HydraulicSample,
+    JointSample,
+    step_count,
+    step_time,
+)
 from longreach_machine.runs import PartialRunError
 from longreach_machine.schedules import Schedule, constant_schedule
 
@@ -403,3 +411,13 @@ class Harvester:
         forces_of(state.y[None], self.constants, forces)
         _, arms = pistons_and_arms(self.constants.lines[0], state.y[None, :3])
         return moving_joints(self.parameters, state.y, forces[0] * arms[0], forces[0])
+
+    def hydraulic_sample(
+        self,
+        state: HarvesterState,
+        command: tuple[float, ...] | ByScenario,  # noqa: ARG002
+    ) -> HydraulicSample:
+        """Return pressures of the capacitances, flows of the orifices and spools."""
+        p1, p2, q1, q2 = np.split(state.y[PRESSURE_1:SIZE], 4)
+        p1, p2 = np.maximum((p1, p2), self.constants.vapour)
+        return HydraulicSample.of(JOINTS, p1, p2, q1, q2, np.array(state.spools))

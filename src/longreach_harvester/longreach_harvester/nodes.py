@@ -12,7 +12,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from longreach_msgs.msg import HydraulicState, ValveCommand
+from longreach_msgs.msg import ValveCommand
 from longreach_msgs.srv import AttachLoad
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
@@ -24,7 +24,7 @@ from longreach_dynamics.parameters import quantity
 from longreach_harvester.control import load_controller
 from longreach_harvester.follower import HarvesterFollower, Measurement
 from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
-from longreach_harvester.model import LOG, SIZE
+from longreach_harvester.model import LOG
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.sensors import MEASURED, Sensors
@@ -32,11 +32,9 @@ from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions
 from longreach_harvester.teleoperation import Teleoperation
 from longreach_harvester.visuals import cylinder_forces, head_lines
-from longreach_node.conversions import hydraulic_state
-from longreach_node.frames import header_at
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.operator_node import OperatorNode as Base
-from longreach_node.plant_node import HydraulicPlantNode
+from longreach_node.plant_node import PlantNode as Plant
 from longreach_node.simulator_parameters import DrawnParameters, MachineParameters
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 
@@ -56,17 +54,16 @@ class PlantParameters(DrawnParameters, PlantOptions):
     )
 
 
-class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
+class PlantNode(Plant[HarvesterState, tuple[float, ...]]):
     """The harvester, simulated."""
 
     spec, settings_type = HARVESTER, PlantParameters
-    drawing_topic, takes_loads = 'forces', True
+    drawing_topic = 'forces'
     described: HarvesterParameters
     machine: Harvester
 
     def add_topics(self, settings: PlantParameters) -> None:
         """Create the publisher of what sensors show, if there are any."""
-        super().add_topics(settings)
         # Also what a log that is attached needs.
         warm_up()
         self._sensors: Sensors | None = None
@@ -76,8 +73,8 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
 
     def answered(self) -> list[Publisher]:
         """Return hydraulics and joints: those of sensors, where there are any."""
-        joints = self._joints if self._sensors is None else self._measured
-        return [self.hydraulics, joints]
+        hydraulics, joints = super().answered()
+        return [hydraulics, joints if self._sensors is None else self._measured]
 
     def carried(self) -> float:
         """Return the mass of the log in the grapple [kg]."""
@@ -120,17 +117,6 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
             markers.append(line_marker('vertical', down.tolist(), BROWN, header))
             markers.append(line_marker('head', along.tolist(), RED, header))
         return MarkerArray(markers=markers)
-
-    def publish_again(self, nanoseconds: int) -> None:
-        """Publish all parts of the present sample: the controller may have missed any."""
-        self.publish_own(header_at(nanoseconds, self.frame))
-        super().publish_again(nanoseconds)
-
-    def hydraulic_state(self, header: Header) -> HydraulicState:
-        """Return pressures, flows and spools."""
-        p1, p2, q1, q2 = np.split(self.state.y[6:SIZE], 4)
-        p1, p2 = np.maximum((p1, p2), self.machine.constants.vapour)
-        return hydraulic_state(JOINTS, p1, p2, header, q1, q2, self.state.spools)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,7 +36,6 @@ from longreach_node.simulator_parameters import (
     DrawingParameters,
     MachineParameters,
 )
-from longreach_node.stamps import stamp_of
 from longreach_node.trajectory_controller import TrajectoryControllerNode
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.follower import LinksFollower, Measurement
@@ -96,10 +95,6 @@ class PlantNode(Base[State, Torques]):
         self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
         # The sample that was drawn last.
         self._latest = -math.inf
-
-    def publish_again(self, nanoseconds: int) -> None:
-        """Publish the joints again: the controller may have missed them."""
-        self.publish_joints(stamp_of(nanoseconds))
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the bent links, their lumped masses, the way of the end and the desired one."""

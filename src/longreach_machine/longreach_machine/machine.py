@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 from longreach_dynamics.errors import InputError, check_within
 
@@ -54,6 +56,11 @@ class HydraulicSample(NamedTuple):
     head_flow: tuple[float, ...] = ()
     rod_flow: tuple[float, ...] = ()
     spool: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, name: Iterable[str], *rows: np.ndarray) -> HydraulicSample:
+        """Return the sample of arrays in the order of the fields."""
+        return cls(tuple(name), *(tuple(row.tolist()) for row in rows))
 
 
 class Machine(Protocol[State, Command]):

@@ -1,5 +1,5 @@
 """
-Bases of plant nodes: a declared machine driven through time, and one with hydraulics.
+Base of plant nodes: a declared machine driven through time.
 
 Simulation time is a count of steps. The node advances sample by sample; a sample is a whole number
 of steps, and all that is published carries the sample's time.
@@ -80,9 +80,16 @@ class PlantNode(Node, Generic[State, Command]):
     The plant of a declared machine.
 
     Until it is commanded the machine follows its scenario; after ``command_timeout`` without a
-    command the safe command acts. A subclass sets the class attributes, and provides
-    :meth:`safe_command`, :meth:`command_of` and, where it publishes more, :meth:`add_topics` and
-    :meth:`publish_outputs`.
+    command the safe command acts. A machine with ``hydraulic_sample`` is published as
+    ``joint_states`` and ``hydraulics`` of one stamp; its commands are spool positions, and without
+    any the valves close. A subclass sets the class attributes, and provides :meth:`safe_command`
+    and :meth:`command_of` of another machine, and, where it publishes more, :meth:`add_topics` and
+    :meth:`publish_own`.
+
+    With ``loads`` of the declaration it provides :meth:`carried` and :meth:`attached`, and its
+    machine has ``release``. There are the services ``~/attach_load`` and ``~/release_load``, and
+    ``load`` with the mass of all loads, at the first sample and whenever it has changed: by a
+    service with the present sample, by the scenario with the sample that follows the change.
 
     Attributes
     ----------
@@ -139,6 +146,18 @@ class PlantNode(Node, Generic[State, Command]):
         self.machine = self.make_machine(scenario, given)
         # As the publishers are made: it does not change with real_time_factor.
         self._latched = given.latched
+        self._hydraulics: Publisher | None = None
+        if hasattr(self.machine, 'hydraulic_sample'):
+            self._hydraulics = self.add_output(HydraulicState, 'hydraulics', given)
+        self._loads: Publisher | None = None
+        self._told_load = math.nan
+        if self.spec.loads:
+            self._loads = self.create_publisher(InertiaStamped, 'load', qos.CHANGES)
+            self.outputs.append(self._loads)
+            changes = {AttachLoad: ('attach', self.attached), Trigger: ('release', self.released)}
+            for kind, (name, change) in changes.items():
+                on_load: Any = functools.partial(self._on_load, change)
+                self.create_service(kind, f'~/{name}_load', on_load)
         self.add_topics(given)
         self.on_settings(given)
         self._drawings: Publisher | None = None
@@ -196,8 +215,8 @@ class PlantNode(Node, Generic[State, Command]):
         return machine
 
     def safe_command(self) -> Any:
-        """Return what acts when commands stop coming."""
-        raise NotImplementedError
+        """Return what acts when commands stop coming; by default all valves close."""
+        return self.spec.command((0.0,) * len(self.actuators))
 
     def first_command(self) -> Any:
         """Return what acts before the first command."""
@@ -205,8 +224,11 @@ class PlantNode(Node, Generic[State, Command]):
 
     def sampled(self, machine: Any, settings: Any) -> Any:
         """Return the settings with step and rate of the simulation."""
-        has_cycles = isinstance(settings, CycleParameters)
-        return settings.following(machine.step) if has_cycles else settings
+        if isinstance(settings, CycleParameters):
+            return settings.following(machine.step)
+        # A machine with a step steps by itself from sample to sample.
+        own = hasattr(machine, 'step')
+        return settings.replace(step=settings.sample_time) if own else settings
 
     def add_topics(self, settings: Any) -> None:
         """Create further publishers."""
@@ -215,27 +237,36 @@ class PlantNode(Node, Generic[State, Command]):
         """Apply parameters, at the start and when they are set at run time."""
 
     def answered(self) -> list[Publisher]:
-        """Return the publishers of what a command answers."""
-        return [self._joints]
+        """Return the publishers of what a command answers; :meth:`publish_own` has others."""
+        return [self._hydraulics, self._joints] if self._hydraulics else [self._joints]
 
     def waits(self, scenario: Any) -> bool:  # noqa: ARG002
         """Return whether the first sample waits for who commands, also outside lockstep."""
         return False
 
-    def command_of(self, message: Any) -> Command:
+    def command_of(self, message: Any) -> Any:
         """Return the command of a message; InputError for one that is refused."""
-        raise NotImplementedError
+        return self.spec.command(spools_from_message(message, self.actuators, self.command_topic))
 
-    def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish the machine's own messages for the present state, stamped; none here."""
-
-    def publish_again(self, nanoseconds: int) -> None:
-        """Publish the outputs again: in lockstep no answer to this sample has arrived."""
-        self.publish_outputs(nanoseconds)
+    def publish_own(self, header: Header) -> None:
+        """Publish other messages about the present state; none here."""
 
     def drawing(self, header: Header) -> MarkerArray:
         """Return the markers that show the present state; with ``drawing_topic``."""
         raise NotImplementedError
+
+    def carried(self) -> float:
+        """Return the mass of all loads of the present state [kg]."""
+        raise NotImplementedError
+
+    def attached(self, request: AttachLoad.Request) -> tuple[State, str]:
+        """Return the state with one more load, and what is said; InputError to refuse it."""
+        raise NotImplementedError
+
+    def released(self, request: Any) -> tuple[State, str]:  # noqa: ARG002
+        """Return the state without loads, and what is said; InputError when there are none."""
+        mass = self.carried()
+        return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
 
     # --- what a machine calls ----------------------------------------------------------------
 
@@ -261,6 +292,11 @@ class PlantNode(Node, Generic[State, Command]):
         message.header.stamp = stamp
         message.header.frame_id = self.frame
         self._joints.publish(message)
+
+    @functools.cached_property
+    def actuators(self) -> list[str]:
+        """Names in messages about oil, and in commands to valves."""
+        return self.spec.actuators(self.described)
 
     @property
     def time(self) -> float:
@@ -300,13 +336,43 @@ class PlantNode(Node, Generic[State, Command]):
             self.publish_joints(stamp_of(nanoseconds))
         if self._is_drawn():
             self.publish_drawing(nanoseconds)
+        header = header_at(nanoseconds, self.frame)
+        if self.sample == 0:
+            # After a reset a recording begins anew.
+            self._told_load = math.nan
+        self._publish_load(header)
+        self.publish_own(header)
         # Last: in lockstep the answer to this may come before the next line runs.
-        self.publish_outputs(nanoseconds)
+        self._publish_hydraulics(header)
+
+    def publish_again(self, nanoseconds: int) -> None:
+        """Publish again what a command answers: in lockstep no answer has arrived."""
+        header, answered = header_at(nanoseconds, self.frame), self.answered()
+        if self._joints in answered:
+            self.publish_joints(header.stamp)
+        if not {self._joints, self._hydraulics}.issuperset(answered):
+            self.publish_own(header)
+        self._publish_hydraulics(header)
 
     def publish_paused(self, nanoseconds: int) -> None:
         """Publish time again, and the drawing for a viewer that comes during the pause."""
         self._publish_clock(nanoseconds)
         self.publish_drawing(nanoseconds)
+
+    def _publish_load(self, header: Header) -> None:
+        """Publish the mass of all loads, if it has changed; not where they are."""
+        if self._loads is not None and (mass := self.carried()) != self._told_load:
+            self._told_load = mass
+            message = InertiaStamped(header=header)
+            place = message.inertia.com
+            message.inertia.m, place.x, place.y, place.z = mass, *(math.nan,) * 3
+            self._loads.publish(message)
+
+    def _publish_hydraulics(self, header: Header) -> None:
+        """Publish cylinders and valves, for whoever listens."""
+        if self._hydraulics is not None and self.is_needed(self._hydraulics):
+            sample = self.machine.hydraulic_sample(self.state, self.command)
+            self._hydraulics.publish(HydraulicState(header=header, **sample._asdict()))
 
     def _publish_clock(self, nanoseconds: int) -> None:
         """Publish simulation time, unless ``publish_clock`` is false."""
@@ -469,102 +535,6 @@ class PlantNode(Node, Generic[State, Command]):
         response.success, response.message = not refusal, refusal or f'{text} {now:g} s'
         return response
 
-
-class HydraulicPlantNode(PlantNode[State, Command]):
-    """
-    A hydraulic machine: a sample is published as ``joint_states`` and ``hydraulics`` of one stamp.
-
-    Commands are spool positions; without any the valves close. A subclass provides
-    :meth:`hydraulic_state`, unless its machine has ``hydraulic_sample``, and, where it publishes
-    more, :meth:`publish_own`; with ``takes_loads`` also :meth:`carried` and :meth:`attached`, and
-    a machine with ``release``. Then there are the services ``~/attach_load`` and
-    ``~/release_load``, and ``load`` with the mass of all loads, at the first sample and whenever
-    it has changed: by a service with the present sample, by the scenario with the sample that
-    follows the change.
-    """
-
-    takes_loads: ClassVar[bool] = False
-
-    def add_topics(self, settings: Any) -> None:
-        """Create the publisher of ``hydraulics``, and what loads need."""
-        self.hydraulics = self.add_output(HydraulicState, 'hydraulics', settings)
-        self._loads: Publisher | None = None
-        self._told_load = math.nan
-        if self.takes_loads:
-            self._loads = self.create_publisher(InertiaStamped, 'load', qos.CHANGES)
-            self.outputs.append(self._loads)
-            changes = {AttachLoad: ('attach', self.attached), Trigger: ('release', self.released)}
-            for kind, (name, change) in changes.items():
-                callback: Any = functools.partial(self._on_load, change)
-                self.create_service(kind, f'~/{name}_load', callback)
-
-    def sampled(self, machine: Any, settings: Any) -> Any:
-        """Return the settings; the machine steps by itself from sample to sample."""
-        if isinstance(settings, CycleParameters):
-            return super().sampled(machine, settings)
-        return settings.replace(step=1.0 / settings.publish_rate)
-
-    def answered(self) -> list[Publisher]:
-        """Return the publishers of both halves of a sample."""
-        return [self.hydraulics, self._joints]
-
-    @functools.cached_property
-    def actuators(self) -> list[str]:
-        """Names in messages about oil, and in commands."""
-        return self.spec.actuators(self.described)
-
-    def safe_command(self) -> Any:
-        """Return the command that closes all valves."""
-        return self.spec.command((0.0,) * len(self.actuators))
-
-    def command_of(self, message: ValveCommand) -> Any:
-        """Return the command of a message."""
-        return self.spec.command(spools_from_message(message, self.actuators, self.command_topic))
-
-    # --- what a machine provides -------------------------------------------------------------
-
-    def hydraulic_state(self, header: Header) -> HydraulicState:
-        """Return the message about the cylinders and valves of the present state."""
-        machine: Any = self.machine
-        sample = machine.hydraulic_sample(self.state, self.command)
-        return HydraulicState(header=header, **sample._asdict())
-
-    def publish_own(self, header: Header) -> None:
-        """Publish other messages about the present state, once for each sample; none here."""
-
-    def carried(self) -> float:
-        """Return the mass of all loads of the present state [kg]."""
-        raise NotImplementedError
-
-    def attached(self, request: AttachLoad.Request) -> tuple[State, str]:
-        """Return the state with one more load, and what is said; InputError to refuse it."""
-        raise NotImplementedError
-
-    def released(self, request: Any) -> tuple[State, str]:  # noqa: ARG002
-        """Return the state without loads, and what is said; InputError when there are none."""
-        machine: Any = self.machine
-        mass = self.carried()
-        return machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
-
-    # --- what it does ------------------------------------------------------------------------
-
-    def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish the outputs of the present state."""
-        header = header_at(nanoseconds, self.frame)
-        if self.sample == 0:
-            # After a reset a recording begins anew.
-            self._told_load = math.nan
-        self._publish_load(header)
-        self.publish_own(header)
-        # Last: in lockstep the controller answers to this.
-        self._publish_hydraulics(header)
-
-    def publish_again(self, nanoseconds: int) -> None:
-        """Publish both halves of the present sample: the controller may have missed either."""
-        header = header_at(nanoseconds, self.frame)
-        self.publish_joints(header.stamp)
-        self._publish_hydraulics(header)
-
     def _on_load(self, change: Callable[[Any], Any], request: Any, response: Any) -> Any:
         """Change the loads, and return the response that says so."""
         try:
@@ -577,19 +547,9 @@ class HydraulicPlantNode(PlantNode[State, Command]):
             self._publish_load(header_at(seconds_to_nanoseconds(self.time), self.frame))
         return response
 
-    def _publish_load(self, header: Header) -> None:
-        """Publish the mass of all loads, if it has changed; not where they are."""
-        if self._loads is not None and (mass := self.carried()) != self._told_load:
-            self._told_load = mass
-            message = InertiaStamped(header=header)
-            place = message.inertia.com
-            message.inertia.m, place.x, place.y, place.z = mass, *(math.nan,) * 3
-            self._loads.publish(message)
 
-    def _publish_hydraulics(self, header: Header) -> None:
-        """Publish cylinders and valves, for whoever listens."""
-        if self.is_needed(self.hydraulics):
-            self.hydraulics.publish(self.hydraulic_state(header))
+HydraulicPlantNode = PlantNode
+"""The name that the base of machines with ``hydraulic_sample`` had."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -602,7 +562,7 @@ def declared_plant() -> Node:
     package = Path(sys.argv[0]).absolute().parent.name
     machines = entry_points(group=MACHINE_GROUP)
 
-    class DeclaredPlantNode(HydraulicPlantNode[Any, Any]):
+    class DeclaredPlantNode(PlantNode[Any, Any]):
         spec = next(one.load() for one in machines if one.module.partition('.')[0] == package)
         settings_type = DeclaredParameters
 

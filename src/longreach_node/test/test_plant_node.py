@@ -41,7 +41,7 @@ class Remembering(Integrator):
 class ToySpec:
     """What a plant asks of its machine's declaration."""
 
-    root_frame, by_hand = 'world', 'toy:=false'
+    root_frame, by_hand, loads = 'world', 'toy:=false', ''
 
     def load(self, file, options):
         return None
@@ -83,8 +83,8 @@ class Toy(PlantNode[float, float]):
     def waits(self, scenario):
         return True
 
-    def publish_outputs(self, nanoseconds):
-        message = Vector3Stamped(header=Header(stamp=stamp_of(nanoseconds)))
+    def publish_own(self, header):
+        message = Vector3Stamped(header=header)
         message.vector.x = self.state
         self._out.publish(message)
 
