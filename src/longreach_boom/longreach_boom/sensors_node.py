@@ -14,14 +14,14 @@ from std_msgs.msg import Header
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.sensors import KINDS, SensorParameters, Sensors, load_sensors
 from longreach_boom.state import BoomState
-from longreach_node.conversions import hydraulic_state
 from longreach_node.plant_node import PlantNode
 
-_KINDS = {
-    'inclination': InclinationState,
-    'pressure': HydraulicState,
-    'encoder': JointState,
-    'strain': StrainState,
+# Messages, what their names are of, and their fields, for each name one after the other.
+_KINDS: dict[str, tuple[type[Any], str, tuple[str, ...]]] = {
+    'inclination': (InclinationState, 'beams', ('root', 'tip')),
+    'pressure': (HydraulicState, 'cylinders', ('head_pressure', 'rod_pressure')),
+    'encoder': (JointState, 'cylinders', ('position',)),
+    'strain': (StrainState, 'beams', ('strain',)),
 }
 
 
@@ -35,15 +35,16 @@ class SensorTopics:
         self._rate, self._friction = settings.publish_rate, friction
         self._parameters = given = load_sensors(settings.sensors, boom.size)
         self._sensors = self._made(given)
-        self._beams = [beam.name for beam in boom.beams]
-        self._cylinders = [cylinder.name for cylinder in boom.cylinders]
+        self._names = {
+            what: [item.name for item in getattr(boom, what)] for what in ('beams', 'cylinders')
+        }
         self._outputs = {
             name: node.add_output(kind, f'sensors/{name}', settings)
-            for name, kind in _KINDS.items()
+            for name, (kind, *_) in _KINDS.items()
         }
         self._inertial = [
             node.add_output(Imu, f'sensors/imu/{beam}', settings)
-            for beam in self._beams
+            for beam in self._names['beams']
             if given.gyroscope or given.accelerometer
         ]
         self._latest = self._last = 0
@@ -93,21 +94,12 @@ class SensorTopics:
         self, readings: dict[str, np.ndarray], header: Header
     ) -> Iterator[tuple[Any, Any]]:
         """Yield the publishers of readings with their messages."""
-        beams, cylinders, message = self._beams, self._cylinders, None
-        for name, shown in readings.items():
-            if name == 'inclination':
-                root, tip = np.split(shown, 2)
-                angles = {'root': root.tolist(), 'tip': tip.tolist()}
-                message = InclinationState(header=header, name=beams, **angles)
-            elif name == 'pressure':
-                head, rod = np.split(shown, 2)
-                message = hydraulic_state(cylinders, head, rod, header)
-            elif name == 'encoder':
-                message = JointState(header=header, name=cylinders, position=shown.tolist())
-            elif name == 'strain':
-                message = StrainState(header=header, name=beams, strain=shown.tolist())
-            if name in self._outputs:
-                yield self._outputs[name], message
+        for name, (kind, of, fields) in _KINDS.items():
+            if name not in readings:
+                continue
+            rows = np.reshape(readings[name], (len(fields), -1)).tolist()
+            values = dict(zip(fields, rows, strict=True))
+            yield self._outputs[name], kind(header=header, name=self._names[of], **values)
         rates, felt = readings.get('gyroscope'), readings.get('accelerometer')
         if rates is not None or felt is not None:
             yield from self._inertial_messages(rates, felt, header)
@@ -116,7 +108,7 @@ class SensorTopics:
         self, rates: np.ndarray | None, felt: np.ndarray | None, header: Header
     ) -> Iterator[tuple[Any, Any]]:
         """Yield messages of the inertial sensors; x along a beam, z across, y to the left."""
-        for i, (beam, output) in enumerate(zip(self._beams, self._inertial, strict=True)):
+        for i, (beam, output) in enumerate(zip(self._names['beams'], self._inertial, strict=True)):
             frame = f'{header.frame_id.rpartition("/")[0]}/{beam}_tip'.lstrip('/')
             message = Imu(header=Header(stamp=header.stamp, frame_id=frame))
             # Not measured, by the convention of the message.
@@ -130,5 +122,5 @@ class SensorTopics:
                 message.linear_acceleration_covariance[0] = -1.0
             else:
                 message.linear_acceleration.x = float(felt[i])
-                message.linear_acceleration.z = float(felt[len(self._beams) + i])
+                message.linear_acceleration.z = float(felt[len(self._inertial) + i])
             yield output, message

@@ -19,7 +19,7 @@ from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, 
 from longreach_excavator.simulation import ExcavatorRun, simulate
 from longreach_excavator.visuals import FORCE_SCALE
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
-from longreach_machine.machine import BY_SCENARIO, check_instant
+from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.runs import Columns, Run
 
 # Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
@@ -137,20 +137,10 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
         super().warm_up()
         simulate(self.load(None, None), dig_scenario(duration=0.01), tolerance=1e-6)
 
-    def smooth(
-        self,
-        parameters: ExcavatorParameters,
-        scenario: Scenario,
-        options: ExcavatorOptions,
-        time: float,
-        free: bool,
-    ) -> SmoothModel:
+    def smooth_at(self, machine: Excavator, state: Any, time: float, free: bool) -> SmoothModel:
         """Return the equations at a time of a run."""
         from longreach_excavator.linear import smooth_model
 
-        machine = self.machine(parameters, scenario, options)
-        check_instant(time, scenario.duration, machine.step)
-        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         # Whether the sweep ends here, and valves close, is seen in the step that follows.
         later = machine.advance(state, BY_SCENARIO, time, machine.step)
         return smooth_model(machine, state._replace(swept=later.swept), time, free)

@@ -26,7 +26,7 @@ from longreach_harvester.simulation import (
 )
 from longreach_harvester.visuals import FORCE_SCALE
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
-from longreach_machine.machine import BY_SCENARIO, check_instant
+from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.runs import Run
 
 
@@ -141,20 +141,10 @@ class HarvesterSpec(MachineSpec[HarvesterParameters, Scenario, HarvesterOptions]
         run = simulate(machine, options.sample_time)
         return with_step_error(machine, run, options.sample_time) if options.step_error else run
 
-    def smooth(
-        self,
-        parameters: HarvesterParameters,
-        scenario: Scenario,
-        options: HarvesterOptions,
-        time: float,
-        free: bool,
-    ) -> SmoothModel:
+    def smooth_at(self, machine: Harvester, state: Any, time: float, free: bool) -> SmoothModel:
         """Return the equations of the full model at a time of a run, right after its events."""
         from longreach_harvester.linear import smooth_model
 
-        machine = self.machine(parameters, scenario, options)
-        check_instant(time, scenario.duration, machine.step)
-        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         # Valves, commands and log are those of a moment later.
         brief = machine.step / math.ceil(machine.step / 2e-6)
         later = dataclasses.replace(machine, step=brief).advance(state, BY_SCENARIO, time, brief)

@@ -11,7 +11,6 @@ import numpy as np
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_links.description import ROOT_FRAME, robot_description
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
-from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_symbolic.arm import arm_of
 from longreach_symbolic.links import Links
 from longreach_symbolic.machine import FlexibleLinks
@@ -71,15 +70,12 @@ class LinksSpec(MachineSpec[Links, Scenario, LinksOptions]):
         """Return the run of a scenario."""
         return simulate(self.machine(parameters, scenario, options))
 
-    def smooth(
-        self, parameters: Links, scenario: Scenario, options: LinksOptions, time: float, free: bool
+    def smooth_at(
+        self, machine: FlexibleLinks, state: Any, time: float, free: bool
     ) -> SmoothModel:
         """Return the equations at a time of a run; nothing sticks."""
         from longreach_links.linear import smooth_model
 
-        machine = self.machine(parameters, scenario, options)
-        check_instant(time, scenario.duration, machine.step)
-        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
         # The torques of the cycle that begins.
         angles, rates = machine.controller.motors(state.x)
         torques = machine.controller.torques(angles, rates, round(time / machine.step))

@@ -20,6 +20,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load
 from longreach_dynamics.resources import data_directory, share_directory
 from longreach_machine.linear import Signal, SmoothModel
+from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_machine.panels import Lane, Panel
 from longreach_machine.runs import Columns, Run, sampled
 
@@ -137,6 +138,13 @@ class MachineSpec(Generic[P, S, O]):
 
         With ``free`` as if what sticks slides, and closed valves were at the edge of opening.
         """
+        machine = self.machine(parameters, scenario, options)
+        check_instant(time, cast('Any', scenario).duration, machine.step)
+        state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, time)
+        return self.smooth_at(machine, state, time, free)
+
+    def smooth_at(self, machine: Any, state: Any, time: float, free: bool) -> SmoothModel:
+        """Return the equations near the state of a run at a time [s], for :meth:`smooth`."""
         raise NotImplementedError
 
     def cosimulation(

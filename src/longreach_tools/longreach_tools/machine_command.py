@@ -93,7 +93,8 @@ def configure(spec: Spec, parser: argparse.ArgumentParser) -> None:
     _add_run(spec, commands)
     if spec.results:
         _add_sweep(spec, commands)
-    if type(spec).smooth is not MachineSpec.smooth:
+    own = type(spec)
+    if own.smooth is not MachineSpec.smooth or own.smooth_at is not MachineSpec.smooth_at:
         _add_linearize(spec, commands)
     if spec.valves:
         _add_fmu(spec, commands)
