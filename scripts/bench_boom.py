@@ -24,7 +24,7 @@ from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, StateParts
+from longreach_boom.state import StateParts
 
 # Relative tolerances at which the errors are below 1 mm.
 METHODS = (('LSODA', 1e-5), ('Radau', 1e-4))
@@ -136,7 +136,7 @@ def stick_and_slip(quick: bool) -> list[Row]:
     for size in range(1, 9):
         scenario = release(20.0, friction=True).replace(pose='', pose_deg=(0.0,) * size)
         boom = Boom(boom_of(size), scenario, SHORT_STEP)
-        start, command = boom.initial_state(), BoomCommand((0.0,) * size)
+        start, command = boom.initial_state(), (0.0,) * size
         spent, _ = measure(
             lambda b=boom, s=start, c=command: b.advance(s, c, 0.0, 20.0),  # type: ignore[misc]
             3,

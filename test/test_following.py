@@ -14,7 +14,7 @@ from longreach_boom.follower import Measurement as BoomMeasurement
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import Scenario as BoomScenario
-from longreach_boom.state import StateParts, closed_valves, piston_positions
+from longreach_boom.state import StateParts, piston_positions
 from longreach_dynamics.errors import InputError
 from longreach_harvester.control import load_controller
 from longreach_harvester.follower import HarvesterFollower
@@ -134,7 +134,7 @@ def boom(weaker: float = 1.0, load: float = 90.0) -> Loop:
     # Further out, relief valves cannot hold the load while it swings.
     region = known.pose('site') + np.radians([[-15.0], [15.0]])
     follower = BoomFollower(known, None, 0.005)
-    return Loop(machine, follower, measure, closed_valves(known.size), region)
+    return Loop(machine, follower, measure, (0.0,) * known.size, region)
 
 
 def harvester(weaker: float = 1.0) -> Loop:

@@ -15,9 +15,9 @@ import numpy as np
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import BoomCommand, rate_limits
+from longreach_boom.state import rate_limits
 from longreach_machine.control import ControllerState, JointController
-from longreach_machine.machine import step_count
+from longreach_machine.machine import Spools, step_count
 from longreach_machine.scenarios import spools_at
 from longreach_machine.trajectories import Reference, Trajectory
 from longreach_machine.trajectory_following import TrajectoryFollower
@@ -37,7 +37,7 @@ class Measurement(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
+class BoomFollower(TrajectoryFollower[Measurement, Spools]):
     """The controller with its reference; InputError for valve commands that are on no cycles."""
 
     machine: BoomParameters
@@ -82,12 +82,12 @@ class BoomFollower(TrajectoryFollower[Measurement, BoomCommand]):
 
     def control(
         self, memory: ControllerState, measured: Measurement, reference: Reference
-    ) -> tuple[ControllerState, BoomCommand]:
+    ) -> tuple[ControllerState, Spools]:
         """Return state and command of the joint controller after a cycle."""
         memory, spools = self.controller.cycle(memory, *measured[1:4], reference)
-        return memory, BoomCommand(tuple(spools.tolist()))
+        return memory, tuple(spools.tolist())
 
-    def open_loop(self, time: float) -> BoomCommand:
+    def open_loop(self, time: float) -> Spools:
         """Return the scenario's command to the valves at a time [s]."""
         assert self.scenario is not None
-        return BoomCommand(spools_at(self.scenario.valve_commands, time, self.machine.size))
+        return spools_at(self.scenario.valve_commands, time, self.machine.size)

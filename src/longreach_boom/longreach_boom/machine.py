@@ -30,7 +30,6 @@ from longreach_boom.motion import INDEFINITE, RUNAWAY, UNSETTLED, advance_motion
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import (
-    BoomCommand,
     BoomState,
     StateParts,
     flows_of,
@@ -47,6 +46,7 @@ from longreach_machine.machine import (
     ByScenario,
     HydraulicSample,
     JointSample,
+    Spools,
     step_time,
 )
 from longreach_machine.runs import PartialRunError
@@ -97,7 +97,7 @@ class Boom:
     """
     The boom as a :class:`longreach_machine.machine.Machine`, with a step [s].
 
-    A command is a :class:`BoomCommand`, or BY_SCENARIO: the spools of the scenario's
+    A command are the spools, or BY_SCENARIO: the spools of the scenario's
     ``valve_commands`` at their times. Raises InputError when the scenario does not fit the boom or
     the step.
     """
@@ -156,7 +156,7 @@ class Boom:
         return state._replace(loads=self.concrete)
 
     def advance(
-        self, state: BoomState, command: BoomCommand | ByScenario, time: float, duration: float
+        self, state: BoomState, command: Spools | ByScenario, time: float, duration: float
     ) -> BoomState:
         """Return the state ``duration`` [s], whole steps, after ``time`` [s]; IntegrationError."""
         steps = round(duration / self.step)
@@ -167,7 +167,7 @@ class Boom:
     def advance_recorded(
         self,
         state: BoomState,
-        command: BoomCommand | ByScenario,
+        command: Spools | ByScenario,
         first: int,
         steps: int,
         every: int,
@@ -207,7 +207,7 @@ class Boom:
             taken, status = advance_motion(
                 y,
                 modes,
-                np.array(commanded.spools, dtype=float),
+                np.array(commanded, dtype=float),
                 constants,
                 self.step,
                 begin,
@@ -242,33 +242,28 @@ class Boom:
                 found += item.forces(self.parameters, middle, hold, angles)
         return found
 
-    def _command_at(self, command: BoomCommand | ByScenario, step: int) -> BoomCommand:
+    def _command_at(self, command: Spools | ByScenario, step: int) -> Spools:
         """Return the spools from a step on, checked for compiled code; raises InputError."""
         N = self.parameters.size
         if command is BY_SCENARIO:
             time = step_time(step, self.step)
-            command = BoomCommand(spools_at(self.scenario.valve_commands, time, N))
-        check_count('command', command.spools, N)
-        if not all(abs(spool) <= 1.0 for spool in command.spools):
-            raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
+            command = spools_at(self.scenario.valve_commands, time, N)
+        check_count('command', command, N)
+        if not all(abs(spool) <= 1.0 for spool in command):
+            raise InputError(f'spools = {tuple(command)}, allowed: [-1, 1]')
         return command
 
-    def _failure(self, status: int, count: int, state: BoomState, command: BoomCommand) -> str:
+    def _failure(self, status: int, count: int, state: BoomState, command: Spools) -> str:
         """Return the error message for a failed step."""
         time, (y, modes, loads, _) = step_time(count, self.step), state
         what, reason, remedy = _FAILURES[status]
         return (
             f'the boom {what} in the step at t = {time:g} s: {reason}. To see it'
             f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
-            f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'
-            f' {time:g}, {self.step}). {remedy}'
+            f' {tuple(loads)}), {tuple(command)}, {time:g}, {self.step}). {remedy}'
         )
 
-    def joint_sample(
-        self,
-        state: BoomState,
-        command: BoomCommand | ByScenario,  # noqa: ARG002
-    ) -> JointSample:
+    def joint_sample(self, state: BoomState, command: object) -> JointSample:  # noqa: ARG002
         """Return the joints of the description: [rad] or [m], with torques [N m] or forces [N]."""
         boom, constants = self.parameters, self.constants(state.loads)
         parts, N = StateParts.of(state.y, boom), boom.size
@@ -306,11 +301,7 @@ class Boom:
         efforts += [0.0] * (len(names) - len(efforts))
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
 
-    def hydraulic_sample(
-        self,
-        state: BoomState,
-        command: BoomCommand | ByScenario,  # noqa: ARG002
-    ) -> HydraulicSample:
+    def hydraulic_sample(self, state: BoomState, command: object) -> HydraulicSample:  # noqa: ARG002
         """Return pressures, flows and spools."""
         parts = StateParts.of(state.y, self.parameters)
         names = [cylinder.name for cylinder in self.parameters.cylinders]

@@ -26,11 +26,12 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, BoomState
+from longreach_boom.state import BoomState
 from longreach_boom.strain import strains
 from longreach_boom.visuals import BeamShape, marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
+from longreach_machine.machine import Spools
 from longreach_node.markers import WHITE, triangles_marker
 from longreach_node.plant_node import PlantNode as Base
 from longreach_node.simulator_parameters import DrawnParameters, MachineParameters
@@ -75,7 +76,7 @@ class PlantParameters(DrawnParameters):
     )
 
 
-class PlantNode(Base[BoomState, BoomCommand]):
+class PlantNode(Base[BoomState, Spools]):
     """Simulation of the boom as a node."""
 
     spec, settings_type = BOOM, PlantParameters

@@ -16,7 +16,6 @@ from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import (
-    BoomCommand,
     BoomState,
     StateParts,
     flows_of,
@@ -27,7 +26,7 @@ from longreach_boom.state import (
 from longreach_boom.statics import beyond_relief
 from longreach_boom.strain import strains
 from longreach_machine.hydraulic_columns import port_columns, port_series
-from longreach_machine.machine import late_events, sample_counts, step_time
+from longreach_machine.machine import Spools, late_events, sample_counts, step_time
 from longreach_machine.runs import Column, Columns, Derived, Run, Source, each, record
 from longreach_machine.trajectories import Trajectory
 
@@ -176,7 +175,7 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
-    command: BoomCommand | None = None
+    command: Spools | None = None
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
@@ -279,7 +278,7 @@ def simulate(
 
 def following(
     boom: Boom, sample_time: float
-) -> tuple[Trajectory | None, Callable[[int, BoomState], BoomCommand] | None]:
+) -> tuple[Trajectory | None, Callable[[int, BoomState], Spools] | None]:
     """
     Return the trajectory of a scenario, and the controller's commands to samples, in their order.
 
@@ -291,7 +290,7 @@ def following(
     memory = follower.begin(boom.scenario.angles(boom.parameters))
     N = boom.parameters.size
 
-    def command(sample: int, state: BoomState) -> BoomCommand:
+    def command(sample: int, state: BoomState) -> Spools:
         nonlocal memory
         parts = StateParts.of(state.y, boom.parameters)
         angles = parts.q[:N]
@@ -331,7 +330,7 @@ def warm_up() -> None:
     # A boom that differs from all others, so that cache look-ups find a boom by identity.
     parameters = load_boom().replace(gravity=1.0)
     boom = Boom(parameters, Scenario(duration=1.0, pose=parameters.poses[0].name))
-    command = BoomCommand((0.0,) * parameters.size)
+    command = (0.0,) * parameters.size
     state = boom.initial_state()
     state = boom.advance(state, command, 0.0, boom.step)
     boom.joint_sample(state, command)

@@ -15,7 +15,7 @@ from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import BoomRun, columns_of, following, simulate
-from longreach_boom.state import BoomCommand, BoomState
+from longreach_boom.state import BoomState
 from longreach_boom.visuals import SCALE_COLOURS, YIELD_STRENGTH
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
@@ -79,7 +79,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         'highest_pressure': 'Pa',
         'largest_joint_error': 'rad',
     }
-    commands, measures = BoomCommand, ('phi_i', 'piston_i', 'p_head_i', 'p_rod_i')
+    measures = ('phi_i', 'piston_i', 'p_head_i', 'p_rod_i')
     swept = 'oil.bulk_modulus'
     demo = ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0')
     demo_next = (
@@ -144,8 +144,7 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         state = state._replace(loads=loads)
         if scenario.disturbances:
             state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
-        spools = answer.spools if answer else spools
-        return smooth_model(parameters, state, scenario.friction, free, spools)
+        return smooth_model(parameters, state, scenario.friction, free, answer or spools)
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return the results of a run; without a controller the joint error is NaN."""

@@ -1,4 +1,4 @@
-"""State and command of a boom, and quantities computed from one state or a table of states."""
+"""State of a boom, and quantities computed from one state or a table of states."""
 
 from __future__ import annotations
 
@@ -12,17 +12,6 @@ from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.hydraulics import fastest_pistons, rail_pressure, spool_flows
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linkages import pistons_and_arms
-
-
-class BoomCommand(NamedTuple):
-    """Commands of the valves."""
-
-    spools: tuple[float, ...]  # in [-1, 1], positive extends the piston
-
-
-def closed_valves(size: int) -> BoomCommand:
-    """Return the command that closes all valves of a boom with ``size`` cylinders."""
-    return BoomCommand((0.0,) * size)
 
 
 class BoomState(NamedTuple):

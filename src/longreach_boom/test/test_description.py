@@ -12,7 +12,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import Distribution
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import BoomCommand, BoomState
+from longreach_boom.state import BoomState
 from longreach_machine.description import parse_description
 
 
@@ -45,7 +45,7 @@ def bent(boom, random):
     q = np.concatenate([angles, h.ravel()])
     y = np.concatenate([q, random.normal(size=q.size), np.full(2 * N, 1e7), np.zeros(N)])
     state = BoomState(y, np.zeros(N, dtype=np.int64))
-    sample = machine.joint_sample(state, BoomCommand((0.0,) * N))
+    sample = machine.joint_sample(state, (0.0,) * N)
     positions = dict(zip(sample.names, sample.positions, strict=True))
     swings = swing_angles(boom, angles).tolist()
     return q, positions | dict(zip(swing_joints(boom), swings, strict=True))

@@ -12,7 +12,7 @@ from longreach_boom.modes import _eigen, fastest_rate, natural_modes
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, BoomState, StateParts
+from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.friction import AT_HEAD_END, AT_ROD_END, STUCK
@@ -114,7 +114,7 @@ def test_fastest_rate_bounds_the_step(paper_boom):
     fastest = fastest_rate(rest.q, rest.forces, constants_of(boom))
     step = round(2.2 / fastest, 6)
     scenario = Scenario(duration=1000 * step, pose='sprawled', friction=False)
-    command = BoomCommand((0.0,) * 4)
+    command = (0.0,) * 4
     good = Boom(boom, scenario, step)
     state = good.initial_state()
     # A push, after which a stable method comes to rest.
@@ -199,7 +199,7 @@ def test_a_model_of_a_trajectory_has_the_command_of_its_controller(boom, time):
     state = BoomState(smooth.x, modes, scenario.initial_loads(boom))
     spools = tuple(smooth.u[: boom.size].tolist())
     assert any(spools) == (time > 0.0)
-    after = Boom(boom, scenario).advance(state, BoomCommand(spools), time, 0.005)
+    after = Boom(boom, scenario).advance(state, spools, time, 0.005)
     np.testing.assert_array_equal(after.y, run.states[-1])
 
 

@@ -14,7 +14,7 @@ from longreach_boom.model import FUNCTIONS, MASS, Load, boom_bases, constants_of
 from longreach_boom.motion import DONE, INDEFINITE, RUNAWAY, UNSETTLED, advance_motion, evaluate
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, BoomState, StateParts, flows_of, piston_positions
+from longreach_boom.state import BoomState, StateParts, flows_of, piston_positions
 from longreach_dynamics.hydraulics import Actuators
 from longreach_dynamics.hydraulics.actuators import BULK_MODULUS, STATIC
 from longreach_dynamics.hydraulics.friction import (
@@ -431,7 +431,7 @@ def test_given_values_never_compile_anew(resized):
         for functions in (1, 2, 3):
             boom = resized(count, functions=functions)
             machine = Boom(boom, Scenario(duration=1.0, pose='site'))
-            command = BoomCommand((0.1,) * count)
+            command = (0.1,) * count
             machine.advance(machine.initial_state(), command, 0.0, 0.01)
             compiled.append((len(advance_motion.signatures), len(evaluate.signatures)))
     assert set(compiled) == {compiled[0]}

@@ -26,7 +26,7 @@ from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, flows_of
+from longreach_boom.state import BoomState, StateParts, flows_of
 from longreach_boom.visuals import marker_positions
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -137,7 +137,7 @@ def test_two_senders_are_told(standing, senders, capfd):
     b.until(lambda: standing.plant._commands.get_publisher_count() == senders, 'senders')
     for _ in range(3):
         standing.send(0.1, 0.0, 0.0, 0.0)
-    command = BoomCommand((0.1, 0.0, 0.0, 0.0))
+    command = (0.1, 0.0, 0.0, 0.0)
     b.until(lambda: standing.plant.command == command, 'command')
     b.settle()
     said = ''.join(capfd.readouterr())
@@ -163,12 +163,12 @@ def test_loads_come_and_go(boom, standing):
     assert standing.attach().success
     state = machine.attach(machine.attach(state, Load(120.0, 2, 4.0)), Load(90.0, 3, 9.0))
     advance(standing, 3)
-    state = machine.advance(state, closed_valves(4), 0.0, 0.015)
+    state = machine.advance(state, (0.0,) * 4, 0.0, 0.015)
     np.testing.assert_array_equal(plant.state.y, state.y)
     response = standing.bench.call(Trigger, 'plant/release_load')
     assert (response.success, response.message) == (True, '210 kg released at 0.015 s')
     advance(standing, 1)
-    state = machine.advance(machine.release(state), closed_valves(4), 0.015, 0.005)
+    state = machine.advance(machine.release(state), (0.0,) * 4, 0.015, 0.005)
     np.testing.assert_array_equal(plant.state.y, state.y)
     response = standing.bench.call(Trigger, 'plant/release_load')
     assert not response.success

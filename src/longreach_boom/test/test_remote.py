@@ -9,7 +9,6 @@ from longreach_msgs.msg import ValveCommand
 from longreach_boom.model import Load
 from longreach_boom.nodes import ControllerNode, PlantNode
 from longreach_boom.spec import BOOM
-from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.testing import bench
 from longreach_tools import options
@@ -85,9 +84,9 @@ def test_valves_move_and_close(rig, capsys):
     plant, b = rig.plant, rig.bench
     told = b.listen(ValveCommand, '/boom/valve_command')
     command = rig.begin('valves', '-0.5,0,0.25,1', '--duration', 0.7)
-    b.until(lambda: plant.command == BoomCommand((-0.5, 0.0, 0.25, 1.0)), 'open valves')
+    b.until(lambda: plant.command == (-0.5, 0.0, 0.25, 1.0), 'open valves')
     begun = plant.sample
-    b.until(lambda: plant.command == closed_valves(4), 'closed valves')
+    b.until(lambda: plant.command == (0.0,) * 4, 'closed valves')
     rig.bench.end(command)
     b.settle()
     spools = [tuple(message.spool) for message in told]

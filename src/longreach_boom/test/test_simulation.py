@@ -14,14 +14,14 @@ from longreach_boom.model import Load
 from longreach_boom.motion import INDEFINITE, UNSETTLED
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.state import BoomCommand, BoomState, StateParts
+from longreach_boom.state import BoomState, StateParts
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.hydraulics.friction import OUTWARDS, STUCK
 from longreach_dynamics.stepping import IntegrationError
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.scenarios import ValveCommand
 
-CLOSED = BoomCommand((0.0,) * 4)
+CLOSED = (0.0,) * 4
 BUSY = Scenario(
     duration=1.5,
     pose='site',
@@ -157,7 +157,7 @@ def test_error_says_how_to_see_it_again(boom, loaded):
     assert 0.5 <= float(time[1]) < 0.9
     # The call stands in the text, and fails in its first step.
     call = re.search(r'To see it again: Boom\.advance\((.*)\)\. Lighten the load', text)
-    names = {'np': np, 'BoomState': BoomState, 'BoomCommand': BoomCommand, 'Load': Load}
+    names = {'np': np, 'BoomState': BoomState, 'Load': Load}
     arguments = eval(f'({call[1]})', names)
     assert np.all(np.isfinite(arguments[0].y))
     assert arguments[0].loads == state.loads

@@ -18,7 +18,7 @@ from longreach_boom.parameters import FrictionParameters, default_file, load_boo
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.sensors import Sensors, load_sensors
 from longreach_boom.simulation import columns_of, simulate
-from longreach_boom.state import BoomState, closed_valves, truck_of
+from longreach_boom.state import BoomState, truck_of
 from longreach_boom.statics import equilibrium, potential_forces
 from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of
@@ -115,7 +115,7 @@ def test_energy_stays_without_damping(boom, held):
         q, v = np.concatenate([y[:n], truck[:2]]), np.concatenate([y[n : 2 * n], truck[2:]])
         kinetic, potential = energy(boom, q, v)
         found.append((kinetic, kinetic + potential + oil_energy(boom, y)))
-        state = machine.advance(state, closed_valves(4), 0.25 * k, 0.25)
+        state = machine.advance(state, (0.0,) * 4, 0.25 * k, 0.25)
     kinetics, totals = np.array(found).T
     assert kinetics.max() > 50.0
     assert np.ptp(totals) < 1e-4 * kinetics.max()
@@ -211,7 +211,7 @@ def test_frames_joints_and_tables_move_along(boom):
     run = simulate(boom, RELEASE.replace(duration=0.3))
     machine = Boom(boom, RELEASE)
     state = machine.initial_state()._replace(y=run.states[-1])
-    sample = machine.joint_sample(state, closed_valves(4))
+    sample = machine.joint_sample(state, (0.0,) * 4)
     joints = {
         joint.get('name')
         for joint in ElementTree.fromstring(robot_description(boom).split('?>')[-1]).iter('joint')

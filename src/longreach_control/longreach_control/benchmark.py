@@ -21,7 +21,7 @@ from longreach_boom.machine import Boom, longest_step
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.sensors import tip_rates
-from longreach_boom.state import BoomCommand, BoomState, StateParts, piston_positions
+from longreach_boom.state import BoomState, StateParts, piston_positions
 from longreach_control.cases import ENDS, RATES, START, Case, believed_loads, scenario_of
 from longreach_control.controller import DampingController, Measured, Wanted
 from longreach_control.modal import ModalFeedback
@@ -166,7 +166,7 @@ def run_case(
         while pending and pending[0][0] <= k:
             command = pending.pop(0)[1]
         try:
-            state = machine.advance(state, BoomCommand(tuple(command.tolist())), k * T, T)
+            state = machine.advance(state, tuple(command.tolist()), k * T, T)
         except LongreachError as problem:
             error = str(problem).partition('. To see')[0]
             break

@@ -12,7 +12,6 @@ import numpy as np
 from longreach_boom.follower import BoomFollower, Measurement
 from longreach_boom.model import Load
 from longreach_boom.scenario import Scenario
-from longreach_boom.state import BoomCommand
 from longreach_control.benchmark import CONTROLLERS
 from longreach_control.controller import Measured, Wanted
 from longreach_control.plant import Plant, Situation
@@ -20,6 +19,7 @@ from longreach_control.tip import TipControl
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import spool_positions
 from longreach_dynamics.linkages import pistons_and_arms
+from longreach_machine.machine import Spools
 from longreach_machine.trajectories import Reference, Trajectory
 from longreach_machine.trajectory_following import FAR, FARTHEST, FollowerState
 
@@ -62,7 +62,7 @@ class DampingFollower(BoomFollower):
 
     def control(
         self, memory: Any, measured: Measurement, reference: Reference
-    ) -> tuple[Any, BoomCommand]:
+    ) -> tuple[Any, Spools]:
         """Return the controller and its command after a cycle."""
         if memory is None:
             memory = CONTROLLERS[self.method](self.situation(measured))
@@ -70,7 +70,7 @@ class DampingFollower(BoomFollower):
         (pistons,), (arms,) = pistons_and_arms(linkage, np.asarray(reference.angles)[None])
         wanted = Wanted(pistons, arms * np.asarray(reference.rates))
         spools = memory.cycle(readings_of(measured), wanted)
-        return memory, BoomCommand(tuple(spools.tolist()))
+        return memory, tuple(spools.tolist())
 
     def expected(self, state: FollowerState, time: float) -> np.ndarray:
         """Return the reference's angles, less what the controller leaves behind (N,) [rad]."""
@@ -118,7 +118,7 @@ class TipFollower(DampingFollower):
         state: FollowerState,
         time: float,  # noqa: ARG002
         measured: Measurement,
-    ) -> tuple[FollowerState, BoomCommand]:
+    ) -> tuple[FollowerState, Spools]:
         """Return the state after a cycle, and its command."""
         control, before, stuck = state.memory, 0.0, False
         if control is not None:
@@ -133,7 +133,7 @@ class TipFollower(DampingFollower):
         left_behind = stuck or before < FARTHEST <= np.abs(control.ahead).max()
         count = state.resumptions + bool(left_behind)
         state = state._replace(memory=control, resumptions=count)
-        return state, BoomCommand(tuple(spools.tolist()))
+        return state, tuple(spools.tolist())
 
     def follow(self, *_: Any, **__: Any) -> FollowerState:
         """Refuse a trajectory."""

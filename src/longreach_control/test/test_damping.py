@@ -12,7 +12,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.state import BoomCommand, StateParts, closed_valves
+from longreach_boom.state import StateParts
 from longreach_control.benchmark import (
     CONTROLLERS,
     SAMPLE_TIME,
@@ -70,7 +70,7 @@ def test_oil_does_not_change_while_the_boom_swings(boom):
         wanted = Wanted(readings.pistons, np.zeros(4))
         seen.append(controller.oil(readings, wanted)[0])
         moved.append(readings.pistons)
-        state = machine.advance(state, closed_valves(4), k * 0.01, 0.01)
+        state = machine.advance(state, (0.0,) * 4, k * 0.01, 0.01)
     assert np.ptp(moved, axis=0).min() > 5e-5
     assert np.abs(seen).max() < 0.02 * np.ptp(moved, axis=0).max()
 
@@ -176,7 +176,7 @@ def tips(boom, scenario, control, velocity):
             found.append(tip.position)
         given = velocity if 100 <= k < 400 else np.zeros(2)
         spools = control.drive(read(boom, state), given)
-        command = BoomCommand(tuple(spools.tolist()))
+        command = tuple(spools.tolist())
         state = machine.advance(state, command, k * SAMPLE_TIME, SAMPLE_TIME)
     return np.array(found)
 

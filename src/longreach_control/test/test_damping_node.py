@@ -125,7 +125,7 @@ def test_a_release_without_a_trajectory_is_damped(cycle):
     follower = DampingFollower(boom, opened, 0.01)
     readings = read(boom, Boom(boom, opened).initial_state())
     measured = Measurement(boom.pose('site'), *readings)
-    assert follower.answer(None, 0.0, measured)[1].spools == (0.5, 0.0, 0.0, 0.0)
+    assert follower.answer(None, 0.0, measured)[1] == (0.5, 0.0, 0.0, 0.0)
 
 
 def test_an_operator_leaves_the_posture():

@@ -301,19 +301,11 @@ class Excavator:
         observe(state.y[None], _array(state.forces), NOTHING, self.constants, rows)
         return dict(zip(OBSERVED, rows[0].tolist(), strict=True))
 
-    def joint_sample(
-        self,
-        state: ExcavatorState,
-        command: ExcavatorCommand | ByScenario,  # noqa: ARG002
-    ) -> JointSample:
+    def joint_sample(self, state: ExcavatorState, command: object) -> JointSample:  # noqa: ARG002
         """Return the joints of the robot description, see :func:`moving_joints`."""
         return moving_joints(self.parameters, state.y, self.observed(state))
 
-    def hydraulic_sample(
-        self,
-        state: ExcavatorState,
-        command: ExcavatorCommand | ByScenario,  # noqa: ARG002
-    ) -> HydraulicSample:
+    def hydraulic_sample(self, state: ExcavatorState, command: object) -> HydraulicSample:  # noqa: ARG002
         """Return pressures, flows and spools."""
         y, observed = state.y, self.observed(state)
         # Below the vapour pressure the state counts missing oil.

@@ -17,10 +17,9 @@ from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import ControllerParameters, cycle_references, rate_limits
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
+from longreach_machine.machine import Spools
 from longreach_machine.trajectories import CubicTrajectory, Reference, Trajectory
 from longreach_machine.trajectory_following import TrajectoryFollower
-
-Spools = tuple[float, ...]
 
 
 class Measurement(NamedTuple):

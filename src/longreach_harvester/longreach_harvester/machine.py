@@ -47,6 +47,7 @@ from longreach_machine.machine import (
     ByScenario,
     HydraulicSample,
     JointSample,
+    Spools,
     step_count,
     step_time,
 )
@@ -294,11 +295,7 @@ class Harvester:
         return state._replace(y=y, balance=balance)
 
     def advance(
-        self,
-        state: HarvesterState,
-        command: tuple[float, ...] | ByScenario,
-        time: float,
-        duration: float,
+        self, state: HarvesterState, command: Spools | ByScenario, time: float, duration: float
     ) -> HarvesterState:
         """
         Return the state ``duration`` [s] after ``time`` [s]; both instants are rounded to steps.
@@ -313,7 +310,7 @@ class Harvester:
     def advance_recorded(
         self,
         state: HarvesterState,
-        command: tuple[float, ...] | ByScenario,
+        command: Spools | ByScenario,
         first: int,
         steps: int,
         every: int,
@@ -379,7 +376,7 @@ class Harvester:
             n += count
         return state, np.vstack(tables)
 
-    def _schedule_of(self, command: tuple[float, ...] | ByScenario) -> Schedule:
+    def _schedule_of(self, command: Spools | ByScenario) -> Schedule:
         if isinstance(command, ByScenario):
             return self._schedule
         # Written so that NaN is refused.
@@ -401,22 +398,14 @@ class Harvester:
             reason = 'its implicit equation has no solution by iteration; take a shorter step'
         return f'the harvester cannot go on in the step at t = {time:g} s: {reason}'
 
-    def joint_sample(
-        self,
-        state: HarvesterState,
-        command: tuple[float, ...] | ByScenario,  # noqa: ARG002
-    ) -> JointSample:
+    def joint_sample(self, state: HarvesterState, command: object) -> JointSample:  # noqa: ARG002
         """Return joints with torques, and cylinders with forces, of the robot description."""
         forces = np.empty((1, 3))
         forces_of(state.y[None], self.constants, forces)
         _, arms = pistons_and_arms(self.constants.lines[0], state.y[None, :3])
         return moving_joints(self.parameters, state.y, forces[0] * arms[0], forces[0])
 
-    def hydraulic_sample(
-        self,
-        state: HarvesterState,
-        command: tuple[float, ...] | ByScenario,  # noqa: ARG002
-    ) -> HydraulicSample:
+    def hydraulic_sample(self, state: HarvesterState, command: object) -> HydraulicSample:  # noqa: ARG002
         """Return pressures of the capacitances, flows of the orifices and spools."""
         p1, p2, q1, q2 = np.split(state.y[PRESSURE_1:SIZE], 4)
         p1, p2 = np.maximum((p1, p2), self.constants.vapour)

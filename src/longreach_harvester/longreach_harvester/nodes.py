@@ -32,6 +32,7 @@ from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions
 from longreach_harvester.teleoperation import Teleoperation
 from longreach_harvester.visuals import cylinder_forces, head_lines
+from longreach_machine.machine import Spools
 from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.operator_node import OperatorNode as Base
 from longreach_node.plant_node import PlantNode as Plant
@@ -54,7 +55,7 @@ class PlantParameters(DrawnParameters, PlantOptions):
     )
 
 
-class PlantNode(Plant[HarvesterState, tuple[float, ...]]):
+class PlantNode(Plant[HarvesterState, Spools]):
     """The harvester, simulated."""
 
     spec, settings_type = HARVESTER, PlantParameters

@@ -14,6 +14,9 @@ from longreach_dynamics.errors import InputError, check_within
 State = TypeVar('State')
 Command = TypeVar('Command', contravariant=True)
 
+Spools = tuple[float, ...]
+"""Command of valves: positions of their spools, -1 to 1; positive extends a piston."""
+
 # More can neither be counted to the last one nor waited for.
 _MOST_STEPS = 1e12
 # Numbers in the tables of a run: 1.6 GB, and up to as much again while they are put together.
