@@ -165,12 +165,7 @@ class Boom:
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 
     def advance_recorded(
-        self,
-        state: BoomState,
-        command: Spools | ByScenario,
-        first: int,
-        steps: int,
-        every: int,
+        self, state: BoomState, command: Spools | ByScenario, first: int, steps: int, every: int
     ) -> tuple[BoomState, np.ndarray, np.ndarray, np.ndarray]:
         """
         Advance; return the state, and y, modes and forces of every ``every``-th step (0: none).

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import numpy as np
 from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
@@ -124,8 +123,7 @@ class PlantNode(Base[BoomState, Spools]):
     def drawing(self, header: Header) -> MarkerArray:
         """Return the bent beams with their stress."""
         shapes = shape_of(self.described, self.state, _POINTS, self._friction)
-        colours = [stress_colours(shape.stress) for shape in shapes]
-        return shape_to_message(shapes, colours, header)
+        return shape_to_message(shapes, header)
 
     def carried(self) -> float:
         """Return the mass of all loads that hang on the boom [kg]."""
@@ -150,13 +148,12 @@ class PlantNode(Base[BoomState, Spools]):
         return super().released(request)
 
 
-def shape_to_message(
-    shapes: Iterable[BeamShape], colours: Iterable[np.ndarray], header: Header
-) -> MarkerArray:
-    """Return both sides of bent beams; colours are red, green, blue in 0..1 for each point."""
+def shape_to_message(shapes: Iterable[BeamShape], header: Header) -> MarkerArray:
+    """Return both sides of bent beams, in the colours of their stress."""
     markers = []
-    for shape, own in zip(shapes, colours, strict=True):
-        ends = [ColorRGBA(r=r, g=g, b=b, a=1.0) for r, g, b in own.tolist()]
+    for shape in shapes:
+        shades = stress_colours(shape.stress).tolist()
+        ends = [ColorRGBA(r=r, g=g, b=b, a=1.0) for r, g, b in shades]
         corners, colors = [], []
         for y in (-shape.side - _CLEARANCE, shape.side + _CLEARANCE):
             low, high = ([(x, y, z) for x, z in edge] for edge in shape.edges.tolist())

@@ -32,8 +32,7 @@ class BeamShape(NamedTuple):
     """A bent beam."""
 
     name: str
-    points: np.ndarray  # (K, 2) x and z of the neutral line, from root to tip [m]
-    edges: np.ndarray  # (2, K, 2) x and z of the lower and upper edge [m]
+    edges: np.ndarray  # (2, K, 2) x and z of the lower and upper edge, from root to tip [m]
     side: float  # distance of its sides from the plane y = 0, where it is widest [m]
     stress: np.ndarray  # (K,) size of the bending stress at the surface [Pa]
 
@@ -84,18 +83,12 @@ def shape_of(
         shapes.append(
             BeamShape(
                 beam.name,
-                _plane(at),
-                _plane(np.stack([at - up, at + up])),
+                np.stack([[p.real, p.imag] for p in (at - up, at + up)]).swapaxes(1, 2),
                 WIDTH * float(lines.heights.max()),
                 np.abs(boom.youngs_modulus * lines.heights * bent[i]),
             )
         )
     return tuple(shapes)
-
-
-def _plane(places: np.ndarray) -> np.ndarray:
-    """Return complex points (...) as x and z (..., 2)."""
-    return np.stack([places.real, places.imag], axis=-1)
 
 
 def stress_colours(stress: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from longreach_boom.machine import STEP, Boom
 from longreach_boom.nodes import shape_to_message
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
-from longreach_boom.visuals import shape_of, stress_colours
+from longreach_boom.visuals import shape_of
 from longreach_dynamics.resources import share_directory
 from longreach_machine.machine import BY_SCENARIO
 from longreach_machine.markers import read_markers
@@ -60,7 +60,7 @@ def test_a_replayed_boom_has_its_bent_shape_and_stress(tmp_path, words):
             state = machine.advance(state, BY_SCENARIO, time, STEP)
             time += STEP
         shapes = shape_of(boom, state, 12)
-        drawn = shape_to_message(shapes, [stress_colours(s.stress) for s in shapes], Header())
+        drawn = shape_to_message(shapes, Header())
         triangles = read_markers(serialize_message(drawn)).markers
         expected = np.concatenate([m.points for m in triangles])
         np.testing.assert_allclose(together(markers, 'points'), expected, atol=1e-9)
