@@ -247,7 +247,7 @@ def test_heavy_release_with_slipping_pistons_is_identified(boom):
     assert any('slip: whether a piston slips' in text for text in estimate.warnings)
 
 
-SITE, SPRAWLED = (70.0, -50.0, -35.0, -30.0), (0.0, 0.0, 0.0, 0.0)
+SITE = (70.0, -50.0, -35.0, -30.0)
 BEAMS = ['strain_*', 'marker_marker_*']
 
 

@@ -43,12 +43,12 @@ valve_commands:
   - {time: 0.3, spools: [-0.5, 0.2, 0.0, 0.0]}
 """
 FAST = setting('plant', real_time_factor=0.0)
-# Of the messages of sensors.
-FIELDS = {
-    'inclination': ('root', 'tip'),
-    'pressure': ('head_pressure', 'rod_pressure'),
-    'encoder': ('position',),
-    'strain': ('strain',),
+# Messages of sensors, with their fields.
+KINDS = {
+    'inclination': (InclinationState, ('root', 'tip')),
+    'pressure': (HydraulicState, ('head_pressure', 'rod_pressure')),
+    'encoder': (JointState, ('position',)),
+    'strain': (StrainState, ('strain',)),
 }
 
 
@@ -182,31 +182,25 @@ def test_loads_come_and_go(boom, standing):
 
 @pytest.mark.parametrize('name', ['default', 'typical'])
 def test_sensors_show_what_the_library_says(boom, scenario, expected, name):
-    kinds = {
-        'inclination': InclinationState,
-        'pressure': HydraulicState,
-        'encoder': JointState,
-        'strain': StrainState,
-    }
     with bench(*FAST, *setting('plant', scenario=scenario, duration=0.5, sensors=name)) as b:
-        shown = {key: b.listen(kind, f'sensors/{key}') for key, kind in kinds.items()}
+        shown = {key: b.listen(kind, f'sensors/{key}') for key, (kind, _) in KINDS.items()}
         rig = Rig(b)
         rig.run_to_the_end(101)
         last = stamp_of(100 * SAMPLE)
         b.until(lambda: all(m[-1].header.stamp == last for m in shown.values()))
     sensors = Sensors(boom, load_sensors(name), 200.0)
     state = Boom(boom, load_scenario(scenario, boom, 1e-3)).initial_state()
-    counts = dict.fromkeys(kinds, 0)
+    counts = dict.fromkeys(KINDS, 0)
     modes = expected.columns_like('mode').astype(np.int64)
     for k in range(101):
         # The load comes off at 0.05 s.
         loads = state.loads if k <= 10 else ()
         readings = sensors.read(BoomState(expected.states[k], modes[k], loads), k)
-        for key in readings.keys() & kinds:
-            message, fields = shown[key][counts[key]], FIELDS[key]
+        for key in readings.keys() & KINDS:
+            message = shown[key][counts[key]]
             counts[key] += 1
             assert nanoseconds_of(message.header.stamp) == k * SAMPLE
-            values = [value for field in fields for value in getattr(message, field)]
+            values = [value for field in KINDS[key][1] for value in getattr(message, field)]
             assert values == readings[key].tolist(), (key, k)
     assert {key: len(messages) for key, messages in shown.items()} == counts
 

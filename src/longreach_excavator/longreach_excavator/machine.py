@@ -74,6 +74,7 @@ class ExcavatorState(NamedTuple):
     swept: bool = False  # the bucket has turned by the scenario's sweep
 
 
+Command = ExcavatorCommand | ByScenario
 CLOSED = ExcavatorCommand((0.0,) * len(CYLINDERS))
 """All valves closed."""
 
@@ -183,23 +184,14 @@ class Excavator:
         return command._replace(forces=forces)
 
     def advance(
-        self,
-        state: ExcavatorState,
-        command: ExcavatorCommand | ByScenario,
-        time: float,
-        duration: float,
+        self, state: ExcavatorState, command: Command, time: float, duration: float
     ) -> ExcavatorState:
         """Return the state ``duration`` [s] after ``time`` [s], both rounded to whole steps."""
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 
     def advance_recorded(
-        self,
-        state: ExcavatorState,
-        command: ExcavatorCommand | ByScenario,
-        first: int,
-        steps: int,
-        every: int,
+        self, state: ExcavatorState, command: Command, first: int, steps: int, every: int
     ) -> tuple[ExcavatorState, np.ndarray]:
         """Take steps; return the state, and y after each ``every``-th, counted from time 0."""
         if steps < 0:
@@ -241,9 +233,7 @@ class Excavator:
             state = ExcavatorState(y, prescribed, swept)
         return state, table
 
-    def _pieces(
-        self, command: ExcavatorCommand | ByScenario, first: int, last: int
-    ) -> list[tuple[int, int]]:
+    def _pieces(self, command: Command, first: int, last: int) -> list[tuple[int, int]]:
         """Return the intervals of steps with a constant command."""
         if command is not BY_SCENARIO or self._given is not None:
             return [(first, last)] if last > first else []

@@ -17,7 +17,6 @@ from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import bench, setting
 
 SAMPLE = 10_000_000  # [ns]
-PERIOD = 0.01  # [s]
 pytestmark = pytest.mark.usefixtures('patient')
 
 

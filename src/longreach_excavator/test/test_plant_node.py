@@ -11,7 +11,6 @@ from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.terrain import heights
 from longreach_node.testing import bench, setting
 
-SAMPLE = 10_000_000  # [ns]
 PERIOD = 0.01  # [s]
 FAST = setting('plant', real_time_factor=0.0, publish_rate=1.0 / PERIOD)
 
