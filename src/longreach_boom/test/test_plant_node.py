@@ -141,7 +141,7 @@ def test_two_senders_are_told(standing, senders, capfd):
     b.until(lambda: standing.plant.command == command, 'command')
     b.settle()
     said = ''.join(capfd.readouterr())
-    assert said.count('2 senders command the valves on /valve_command') == len(others)
+    assert said.count('2 senders command the boom on /valve_command') == len(others)
 
 
 def loads_of(changes):

@@ -50,7 +50,7 @@ class PlantNode(Base[CraneState, Command]):
     """Simulation of the crane as a node; without a controller its brake is closed."""
 
     spec, settings_type = CRANE, PlantParameters
-    command_type, command_topic, commanded = CraneCommand, 'command', 'the crane'
+    command_type, command_topic = CraneCommand, 'command'
     described: Machinery
 
     def safe_command(self) -> Command:

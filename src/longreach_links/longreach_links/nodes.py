@@ -69,7 +69,7 @@ class PlantNode(Base[State, Torques]):
     """Flexible links, simulated; until they are commanded they follow their scenario."""
 
     spec, settings_type = LINKS, PlantParameters
-    command_type, command_topic, commanded = JointState, 'joint_command', 'the motors'
+    command_type, command_topic = JointState, 'joint_command'
     drawing_topic = 'shape'
     described: Links
     machine: FlexibleLinks
@@ -141,7 +141,7 @@ class ControllerNodeParameters(MachineParameters, LinksOptions):
 class ControllerNode(TrajectoryControllerNode[JointState]):
     """PD control of the motors, with the torques that hold the weight."""
 
-    spec, settings_type, called = LINKS, ControllerNodeParameters, 'arm of links'
+    spec, settings_type = LINKS, ControllerNodeParameters
     command_type, command_topic, hydraulics = JointState, 'joint_command', False
     follower: LinksFollower
 

@@ -101,8 +101,6 @@ class PlantNode(Node, Generic[State, Command]):
         Message of commands; the stamp of its header is that of the sample that it answers.
     command_topic : str
         Topic of commands, of which the latest sender acts.
-    commanded : str
-        The commanded part, for the warning of several senders.
     drawing_topic : str
         Topic of :meth:`drawing`, at the settings' ``visual_rate``; empty for none.
     described : Parameters
@@ -124,7 +122,6 @@ class PlantNode(Node, Generic[State, Command]):
     settings_type: ClassVar[type[Any]]
     command_type: ClassVar[type] = ValveCommand
     command_topic: ClassVar[str] = 'valve_command'
-    commanded: ClassVar[str] = 'the valves'
     drawing_topic: ClassVar[str] = ''
 
     def __init__(self) -> None:
@@ -495,7 +492,7 @@ class PlantNode(Node, Generic[State, Command]):
         """Take a command; an invalid one is refused."""
         if (senders := self._commands.get_publisher_count()) > 1:
             self.warn(
-                f'{senders} senders command {self.commanded} on {self._commands.topic_name}:'
+                f'{senders} senders command the {self.spec.name} on {self._commands.topic_name}:'
                 f' start with {self.spec.by_hand} to send commands by hand',
                 5.0,
             )

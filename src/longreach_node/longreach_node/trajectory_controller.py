@@ -59,14 +59,13 @@ class TrajectoryControllerNode(CycleNode[Command]):
     A subclass sets the class attributes and those of :class:`CycleNode`, and provides
     :meth:`make_follower`. ``settings_type`` has ``lockstep``, ``measurement`` takes what the
     machine ``measures``; ``joint_suffix`` is what the follower's names of joints lack to those in
-    joint_states, ``called`` the machine in error messages, by default the name of ``spec``.
+    joint_states.
     """
 
     spec: ClassVar[MachineSpec[Any, Any, Any]]
     settings_type: ClassVar[type[Any]]
     measurement: ClassVar[type[Any]]
     joint_suffix: ClassVar[str] = ''
-    called: ClassVar[str] = ''
     incident_kinds = (_NOT_FOLLOWED,)
 
     def __init__(self) -> None:
@@ -78,7 +77,6 @@ class TrajectoryControllerNode(CycleNode[Command]):
         self._on_settings(settings)
         # Compile before a plant in real time waits for the first command.
         self.follower.warm_up()
-        self._called = self.called or self.spec.name
         self._state: FollowerState | None = None
         self._names = [f'{joint}{self.joint_suffix}' for joint in self.follower.joints]
         self._action = TrajectoryAction(self, self._names, self._plan, self._stop, action_types())
@@ -133,10 +131,10 @@ class TrajectoryControllerNode(CycleNode[Command]):
         if before is not None and self._state.resumptions > before.resumptions:
             self.count(
                 _NOT_FOLLOWED,
-                f'the {self._called} did not follow the reference and was more than'
+                f'the {self.spec.name} did not follow the reference and was more than'
                 f' {math.degrees(FAR):g} deg away from it for a while, or'
                 f' {math.degrees(FARTHEST):g} deg, at t = {time:.6g} s: the reference goes on from'
-                f' where the {self._called} is; do the commands reach the plant, can it lift its'
+                f' where the {self.spec.name} is; do the commands reach the plant, can it lift its'
                 ' load?',
             )
         header = header_at(stamp, self._frame)
@@ -191,12 +189,12 @@ class TrajectoryControllerNode(CycleNode[Command]):
         if (wait := state.trajectory.times[0] - state.time) > _LONG_WAIT:
             self.warn(
                 f'the trajectory begins in {wait:.6g} s, at its header.stamp; does its sender have'
-                f" the {self._called}'s time (use_sim_time)? A stamp of 0 begins it at once"
+                f" the {self.spec.name}'s time (use_sim_time)? A stamp of 0 begins it at once"
             )
         elif order.start > 0.0 and (late := state.time - order.start) > _LATE:
             self.warn(
                 f'the trajectory should have begun {late:.6g} s ago, at its header.stamp, and'
-                f" begins now; does its sender have the {self._called}'s time (use_sim_time)? A"
+                f" begins now; does its sender have the {self.spec.name}'s time (use_sim_time)? A"
                 ' stamp of 0 begins it at once'
             )
         return state.trajectory, functools.partial(setattr, self, '_state', state)
@@ -210,6 +208,6 @@ class TrajectoryControllerNode(CycleNode[Command]):
         """Return the state; InputError before the first sample."""
         if self._state is None:
             raise InputError(
-                f'no sample of the {self._called} has come yet; start a plant, or send it again'
+                f'no sample of the {self.spec.name} has come yet; start a plant, or send it again'
             )
         return self._state

@@ -41,7 +41,7 @@ class Remembering(Integrator):
 class ToySpec:
     """What a plant asks of its machine's declaration."""
 
-    root_frame, by_hand, loads = 'world', 'toy:=false', ''
+    name, root_frame, by_hand, loads = 'toy', 'world', 'toy:=false', ''
 
     def load(self, file, options):
         return None
@@ -63,7 +63,7 @@ class Toy(PlantNode[float, float]):
 
     spec: Any = ToySpec()
     settings_type = ToyParameters
-    command_type, command_topic, commanded = Vector3Stamped, 'command', 'the toy'
+    command_type, command_topic = Vector3Stamped, 'command'
     machine: Remembering
 
     def make_machine(self, scenario, settings):
