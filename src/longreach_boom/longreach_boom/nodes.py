@@ -141,12 +141,6 @@ class PlantNode(Base[BoomState, Spools]):
             f' from {self.time:g} s on'
         )
 
-    def released(self, request: object) -> tuple[BoomState, str]:
-        """Return the state without loads."""
-        if not self.carried():
-            raise InputError('no load hangs on the boom; attach one with ~/attach_load')
-        return super().released(request)
-
 
 def shape_to_message(shapes: Iterable[BeamShape], header: Header) -> MarkerArray:
     """Return both sides of bent beams, in the colours of their stress."""

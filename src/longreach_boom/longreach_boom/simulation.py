@@ -155,11 +155,7 @@ def series(
 
 @dataclasses.dataclass(frozen=True)
 class BoomRun(Run[BoomParameters]):
-    """
-    A simulated run with its states (rows, 2 n + 3 N), and the cylinders that cavitated.
-
-    ``command``: of a controller to the last row; None without one.
-    """
+    """A simulated run with its states (rows, 2 n + 3 N), and the cylinders that cavitated."""
 
     UNITS: ClassVar = {
         'duration': 's',
@@ -175,7 +171,6 @@ class BoomRun(Run[BoomParameters]):
 
     states: np.ndarray
     cavitated: tuple[str, ...] = ()
-    command: Spools | None = None
 
     def columns_like(self, name: str) -> np.ndarray:
         """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
@@ -259,7 +254,7 @@ def simulate(
     every, samples = sample_counts(scenario.duration, sample_time, step, width)
     trajectory, command = following(boom, every * step)
     first = (state.y, state.modes, np.zeros((parameters.size, 2)))
-    times, (rows, modes, forces), state, message = record(
+    times, (rows, modes, forces), _, message = record(
         boom, state, first, samples, every, command=command, progress=progress
     )
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
@@ -267,13 +262,11 @@ def simulate(
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
     strain = _strains_of(boom, every, rows, modes, forces)
     table = series(parameters, times, rows, modes, strain)
-    answer = None
-    if trajectory is not None and command is not None:
+    if trajectory is not None:
         table = np.hstack([table, [trajectory.at(time).angles for time in times]])
-        answer = None if message else command(samples, state)
     events = 'valve_commands', 'release', 'attach', 'forces', 'pumping', 'gusts'
     late = late_events(scenario, *events, paths=('trajectory',))
-    return BoomRun(parameters, columns, table, rows, cavitated, answer, message=message, late=late)
+    return BoomRun(parameters, columns, table, rows, cavitated, message=message, late=late)
 
 
 def following(

@@ -8,18 +8,15 @@ import multiprocessing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import BoomRun, columns_of, following, simulate
-from longreach_boom.state import BoomState
 from longreach_boom.visuals import SCALE_COLOURS, YIELD_STRENGTH
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_machine import Curve, MachineSpec, Panel, SmoothModel
-from longreach_machine.machine import check_instant
+from longreach_machine.machine import BY_SCENARIO, check_instant
 from longreach_machine.runs import Run
 from longreach_machine.scenarios import first_pose, spools_at
 
@@ -128,23 +125,20 @@ class BoomSpec(MachineSpec[BoomParameters, Scenario, BoomOptions]):
         from longreach_boom.linear import smooth_model
 
         check_instant(time, scenario.duration, options.sample_time)
-        machine = self.machine(parameters, scenario, options)
-        state = machine.initial_state()
-        spools = spools_at(scenario.valve_commands, time, parameters.size)
-        if not time:
-            _, command = following(machine, options.sample_time)
-            answer = command(0, state) if command else None
+        machine, T = self.machine(parameters, scenario, options), options.sample_time
+        state, (_, command) = machine.initial_state(), following(machine, T)
+        if command is None:
+            state = machine.advance(state, BY_SCENARIO, 0.0, time)
+            spools = spools_at(scenario.valve_commands, time, parameters.size)
         else:
-            run = self.simulate(parameters, scenario.replace(duration=time), options)
-            run.check()
-            answer = run.command
-            modes = run.columns_like('mode')[-1].astype(np.int64)
-            state = BoomState(run.states[-1], modes)
+            for k in range(round(time / T)):
+                state = machine.advance(state, command(k, state), k * T, T)
+            spools = command(round(time / T), state)
         loads = [loads for begin, loads in scenario.carried(parameters) if begin <= time][-1]
         state = state._replace(loads=loads)
         if scenario.disturbances:
             state = state._replace(forces=machine.forces_at(round(time / machine.step), state.y))
-        return smooth_model(parameters, state, scenario.friction, free, answer or spools)
+        return smooth_model(parameters, state, scenario.friction, free, spools)
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return the results of a run; without a controller the joint error is NaN."""

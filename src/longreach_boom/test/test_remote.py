@@ -76,7 +76,7 @@ def test_loads_come_and_go(rig, capsys):
     rig.do('release-load')
     assert rig.plant.state.loads == ()
     assert capsys.readouterr().out.startswith('110.5 kg released at ')
-    with pytest.raises(LongreachError, match=r'^/boom/plant/release_load: no load hangs on'):
+    with pytest.raises(LongreachError, match=r'^/boom/plant/release_load: the boom holds nothing'):
         rig.do('release-load')
 
 

@@ -262,7 +262,9 @@ class PlantNode(Node, Generic[State, Command]):
 
     def released(self, request: Any) -> tuple[State, str]:  # noqa: ARG002
         """Return the state without loads, and what is said; InputError when there are none."""
-        mass = self.carried()
+        if not (mass := self.carried()):
+            what = f'the {self.spec.name} holds nothing, allowed: {self.spec.loads}'
+            raise InputError(f'{what}; attach one with ~/attach_load')
         return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
 
     # --- what a machine calls ----------------------------------------------------------------
