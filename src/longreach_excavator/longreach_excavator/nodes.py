@@ -6,6 +6,7 @@ Plant: ``cylinder_command`` in, joints and forces out. Station: ``joy`` or ``joi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -155,14 +156,11 @@ class OperatorNode(Base):
     def on_joy(self, message: Joy) -> None:
         """Handle a message with stick deflections; say once that there is no swing."""
         super().on_joy(message)
-        try:
-            swing = self.station.asks_for_swing(message.axes)
-        except InputError:
-            return  # said before
-        if swing:
-            self.get_logger().info(
-                'this excavator does not swing: it stays in its plane', once=True
-            )
+        # What is wrong with a message was said.
+        with contextlib.suppress(InputError):
+            if self.station.parameters.asked(message.axes, message.buttons)['swing']:
+                text = 'this excavator does not swing: it stays in its plane'
+                self.get_logger().info(text, once=True)
 
     def _on_joint_velocity(self, message: JointState) -> None:
         """Handle a message with joint velocities."""

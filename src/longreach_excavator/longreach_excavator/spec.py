@@ -20,7 +20,7 @@ from longreach_excavator.simulation import ExcavatorRun, simulate
 from longreach_excavator.visuals import FORCE_SCALE
 from longreach_machine import Curve, MachineSpec, Panel, Signal, SmoothModel
 from longreach_machine.machine import BY_SCENARIO
-from longreach_machine.runs import Columns, Run
+from longreach_machine.runs import Run
 
 # Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
 _WORST_ENERGY = 1e-2
@@ -56,6 +56,7 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
     summary = 'an excavator that digs (Ozunlu 2009)'
     file, root_frame = 'excavator.yaml', ROOT_FRAME
     parameters, scenarios, options = ExcavatorParameters, Scenario, ExcavatorOptions
+    series = COLUMNS
     studies = 'longreach_excavator.commands'
     scenario = 'dig_17kpa'
     legend = ((f'arrows are forces, {1e-3 / FORCE_SCALE:g} kN for 1 m, a square of the ground',),)
@@ -154,10 +155,6 @@ class ExcavatorSpec(MachineSpec[ExcavatorParameters, Scenario, ExcavatorOptions]
                 f'mode = {scenario.mode}, allowed: hydraulic, as the inputs of an FMU are spools'
             )
         return super().cosimulation(parameters, scenario, options)
-
-    def columns(self, parameters: ExcavatorParameters) -> Columns:
-        """Return the columns of a run."""
-        return COLUMNS
 
     def measure(self, run: Run[Any]) -> tuple[float, ...]:
         """Return the results of a run; NaN for a sweep that does not end."""

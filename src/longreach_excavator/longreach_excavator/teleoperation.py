@@ -29,9 +29,8 @@ import numpy as np
 
 from longreach_dynamics.hydraulics import OilParameters
 from longreach_dynamics.parameters import load, quantity
-from longreach_dynamics.resources import data_directory
 from longreach_excavator.machine import CLOSED, ExcavatorCommand
-from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
+from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters, default_file
 from longreach_machine.teleoperation import (
     OperatorState,
     Station,
@@ -68,8 +67,7 @@ class Measurement(NamedTuple):
 
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
     """Read a teleoperation file, by default the installed one; raises as ``load`` does."""
-    installed = data_directory('longreach_excavator') / 'config' / 'teleoperation.yaml'
-    return load(TeleoperationParameters, file or installed)
+    return load(TeleoperationParameters, file or default_file().with_name('teleoperation.yaml'))
 
 
 def _throttles(
@@ -136,11 +134,6 @@ class Teleoperation(Station[Measurement, ExcavatorCommand]):
     def warm_up(self) -> None:
         """Compile the functions of a cycle."""
         self.excavator.linkage().levers(self.excavator.joint_limits().mean(axis=1))
-
-    def asks_for_swing(self, axes: Sequence[float]) -> bool:
-        """Return whether a stick commands the swing, which the planar model does not have."""
-        p = self.parameters
-        return abs(p.deflection(axes, 'left_sideways')) > p.dead_zone
 
     def spools_of(self, asked: Mapping[str, float]) -> tuple[float, ...]:
         """Return the spool positions; extending the arm's cylinder brings the arm in."""

@@ -84,9 +84,9 @@ def test_the_swing_is_seen_and_moves_nothing(station, pattern):
     station = Teleoperation(station.parameters.replace(pattern=pattern), station.excavator)
     axes = deflected(LEFT_SIDEWAYS, -1.0)
     assert not station.order_of_sticks(axes).moves
-    assert station.asks_for_swing(axes)
-    assert not station.asks_for_swing(deflected(LEFT_SIDEWAYS, 0.05))
-    assert not station.asks_for_swing(deflected(RIGHT_FORE_AFT, 1.0))
+    assert station.parameters.asked(axes)['swing'] == -1.0
+    for other in (deflected(LEFT_SIDEWAYS, 0.05), deflected(RIGHT_FORE_AFT, 1.0)):
+        assert station.parameters.asked(other)['swing'] == 0.0
 
 
 def test_the_curve_of_a_stick():

@@ -38,9 +38,6 @@ _GAP = 0.25
 # References keep this distance from the ends of the strokes [rad].
 _MARGIN = 0.02
 
-TeleoperationParameters = SticksParameters
-"""Contents of a teleoperation file."""
-
 
 class Measurement(NamedTuple):
     """What the station knows of the harvester at one sample."""
@@ -57,16 +54,16 @@ class _Tip(NamedTuple):
     controllers: np.ndarray  # (5, 3), see longreach_dynamics.valve_pid
 
 
-def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
+def load_teleoperation(file: str | Path | None = None) -> SticksParameters:
     """Read a teleoperation file, the installed one by default; raises as ``load`` does."""
-    return load(TeleoperationParameters, file or default_file('teleoperation.yaml'))
+    return load(SticksParameters, file or default_file('teleoperation.yaml'))
 
 
 @dataclasses.dataclass(frozen=True)
 class Teleoperation(Station[Measurement, tuple[float, ...]]):
     """The operator's station of a harvester; commands are spools, the controller is the tip's."""
 
-    parameters: TeleoperationParameters
+    parameters: SticksParameters
     harvester: HarvesterParameters
     controller: ControllerParameters = dataclasses.field(default_factory=load_controller)
     closed: tuple[float, ...] = CLOSED
