@@ -1,13 +1,9 @@
 """What the package exports; ``__init__.py`` reads it."""
 
-from longreach_markers.camera.files import read_calibration as read_calibration
 from longreach_markers.camera.files import read_camera as read_camera
 from longreach_markers.camera.files import write_camera as write_camera
 from longreach_markers.camera.geometry import Plane as Plane
 from longreach_markers.camera.geometry import Pose as Pose
-from longreach_markers.camera.geometry import fit_plane as fit_plane
-from longreach_markers.camera.geometry import intersect as intersect
-from longreach_markers.camera.geometry import pixel_ray as pixel_ray
 from longreach_markers.camera.model import MODELS as MODELS
 from longreach_markers.camera.model import Camera as Camera
 from longreach_markers.camera.model import distort_point as distort_point
@@ -21,7 +17,6 @@ from longreach_markers.io.image_sources import is_live as is_live
 from longreach_markers.io.image_sources import open_source as open_source
 from longreach_markers.io.image_sources import pictures_of as pictures_of
 from longreach_markers.io.images import BitDepth as BitDepth
-from longreach_markers.io.images import gray_of as gray_of
 from longreach_markers.io.images import image_to_gray as image_to_gray
 from longreach_markers.io.overlay import draw as draw
 from longreach_markers.io.overlay import draw_cameras as draw_cameras
@@ -60,7 +55,6 @@ from longreach_markers.setup.localisation import Reference as Reference
 from longreach_markers.setup.localisation import load_reference as load_reference
 from longreach_markers.setup.localisation import localise as localise
 from longreach_markers.setup.localisation import read_cameras as read_cameras
-from longreach_markers.tracking.camera_tracker import CameraTracker as CameraTracker
 from longreach_markers.tracking.clock_offset import ClockOffset as ClockOffset
 from longreach_markers.tracking.clock_offset import Clocks as Clocks
 from longreach_markers.tracking.clock_offset import compare_clocks as compare_clocks
@@ -69,7 +63,6 @@ from longreach_markers.tracking.follower import Followed as Followed
 from longreach_markers.tracking.follower import Follower as Follower
 from longreach_markers.tracking.follower import follow as follow
 from longreach_markers.tracking.follower import opened_files as opened_files
-from longreach_markers.tracking.follower import size_error as size_error
 from longreach_markers.tracking.follower import track as track
 from longreach_markers.tracking.follower import warm_up as warm_up
 from longreach_markers.tracking.frames import BodyEstimate as BodyEstimate

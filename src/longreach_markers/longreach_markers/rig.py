@@ -18,7 +18,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, check_among, check_distinct, named
 from longreach_dynamics.parameters import load
-from longreach_markers.camera.files import read_calibration
+from longreach_markers.camera.files import read_camera
 from longreach_markers.camera.geometry import Plane, Pose
 from longreach_markers.camera.model import Camera
 from longreach_markers.marker.limits import LIMITS, DetectionLimits
@@ -201,6 +201,25 @@ class Rig:
                         f' [{low:g}, {high:g}] px'
                     )
 
+    def check_image(self, name: str, image: np.ndarray, scale: float | None = None) -> None:
+        """Raise InputError for an image of another size than its camera's, at a scale if given."""
+        (height, width), camera = image.shape, self.cameras[name].camera
+        if (height, width) == (camera.height, camera.width):
+            return
+        ratio = width / camera.width
+        remedy = 'calibrate the camera at the image size in use'
+        # A resized image has the same aspect ratio.
+        is_resized = abs(height / ratio - camera.height) < 2.0
+        change = f'multiply the scale by {ratio:.6g}'
+        if scale is not None:
+            change = f'set scale to {scale * ratio:.6g}'
+        if is_resized and (scale is None or scale * ratio <= 1.0):
+            remedy = f'if images were resized, {change}, otherwise {remedy}'
+        raise InputError(
+            f'image has {width} x {height} px, allowed by the rig for {name}: {camera.width} x'
+            f' {camera.height} px; {remedy}'
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the markers."""
@@ -266,7 +285,7 @@ def load_rig(path: str | Path) -> Rig:
         if entry is None:
             continue
         with named(f'{file}: cameras.{field.name}.calibration: '):
-            camera = read_calibration(file.parent / entry.calibration, field.name)
+            camera = read_camera(file.parent / entry.calibration, field.name)
         with named(f'{file}: cameras.{field.name}: '):
             covariance = _square(entry.covariance, 6)
             pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)

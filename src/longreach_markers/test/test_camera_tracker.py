@@ -394,7 +394,7 @@ def test_images_times_markers_and_pixels_that_cannot_be():
     stage.update(1.0)
     image = stage.image()
     for picture, time, text in (
-        (np.zeros((90, 100), np.uint8), 2.0, '100 x 90 pixels of the camera left.*320 x 240'),
+        (np.zeros((90, 100), np.uint8), 2.0, 'has 100 x 90 px, allowed .* left: 320 x 240'),
         (np.zeros((240, 320)), 2.0, 'array of uint8'),
         (image, 1.0, r'allowed: after 1\.000000 s'),
         (image, math.nan, r'allowed: after 1\.000000 s'),

@@ -11,7 +11,7 @@ from test_rig_tracker import Stage as Cameras
 from longreach_dynamics.errors import InputError
 from longreach_markers.marker.detection import LOST, TRACKED
 from longreach_markers.rig import MarkerOnRig
-from longreach_markers.tracking.follower import Follower, size_error
+from longreach_markers.tracking.follower import Follower
 from longreach_markers.tracking.image_sets import ImageSet
 
 PLACES = np.array([[-0.9, 0.0, 0.2], [-0.2, 0.0, -0.3], [0.3, 0.0, 0.4], [0.9, 0.0, -0.1]])
@@ -135,8 +135,8 @@ def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch):
 
 
 def test_images_of_half_size_ask_for_half_the_scale():
-    told = size_error(np.zeros((120, 160), np.uint8), CAMERA, 'left', scale=0.25)
-    assert 'if images were resized, set scale to 0.125, otherwise calibrate' in told
+    with pytest.raises(InputError, match=r'resized, set scale to 0\.125, otherwise cal'):
+        small_rig().check_image('left', np.zeros((120, 160), np.uint8), 0.25)
 
 
 def test_a_ring_too_many_spoils_its_own_kind_only():

@@ -26,29 +26,25 @@ _KEYS = {
 }
 
 
-def read_calibration(path: str | Path, name: str) -> Camera:
-    """Read the calibration file that a camera needs; if it is missing, name the command for it."""
-    if not Path(path).exists():
-        raise InputError(
-            f'{path}, the calibration file of the camera {name}, does not exist; make it with'
-            f' longreach vision calibrate PICTURES --board 7x5 --square 0.04 --name {name} --out'
-            f' {path}'
-        )
-    return read_camera(path)
-
-
-def read_camera(path: str | Path) -> Camera:
+def read_camera(path: str | Path, name: str = '') -> Camera:
     """
     Read a calibration file of ROS (camera_calibration, camera_info_manager).
 
     Rectification and projection matrices are ignored: they belong to rectified images. Without
-    distortion_model, as in old files, the model is plumb_bob.
+    distortion_model, as in old files, the model is plumb_bob. ``name`` is that of the camera whose
+    file may not have been made yet: the error then says how.
 
     Raises
     ------
     InputError
         With file and key, for values that are missing, not numbers, or not allowed.
     """
+    if name and not Path(path).exists():
+        raise InputError(
+            f'{path}, the calibration file of the camera {name}, does not exist; make it with'
+            f' longreach vision calibrate PICTURES --board 7x5 --square 0.04 --name {name} --out'
+            f' {path}'
+        )
     values = load_yaml(path)
     with named(f'{path}: '):
         matrix = _matrix(values, 'camera_matrix', (3, 3))

@@ -302,25 +302,10 @@ class PlaneFit(NamedTuple):
 
 
 def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
-    """
-    Fit a plane to points by total least squares.
-
-    The sign of the normal depends on its direction only: of its components y, x and z, the first
-    that exceeds 0.1 in magnitude is positive. The plane of a boom has a normal along +y.
-
-    Parameters
-    ----------
-    points : array_like, shape (n, 3)
-        Three or more points [m].
-    deviation : float
-        Standard deviation of each coordinate [m]; determines the plane's covariance.
-
-    Raises
-    ------
-    InputError
-        For fewer than three points, for points on a line or not in a plane within their standard
-            deviation, and for values that are not finite.
-    """
+    """Fit a plane to points (n, 3) [m] whose coordinates have a standard deviation [m]."""
+    # By total least squares. The sign of the normal depends on its direction only: of its
+    # components y, x and z, the first that exceeds 0.1 in magnitude is positive. The plane of a
+    # boom has a normal along +y.
     array = np.array(points, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 3:
         raise InputError(f'points have shape {array.shape}, allowed: (n, 3)')
@@ -369,50 +354,14 @@ def _with_sign(normal: np.ndarray) -> np.ndarray:
 
 
 def pixel_ray(camera: Camera, pose: Pose, pixel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return the ray of a pixel, Henikl 2015, (31) to (34).
-
-    Parameters
-    ----------
-    camera : Camera
-    pose : Pose
-    pixel : array_like, shape (2,)
-        u, v including distortion [px].
-
-    Returns
-    -------
-    origin : ndarray, shape (3,)
-        The camera's centre in the world [m].
-    direction : ndarray, shape (3,)
-        Unit vector in the world.
-
-    Raises
-    ------
-    InputError
-        For a pixel that is not finite or has no ray.
-    """
+    """Return camera centre (3,) [m] and unit direction of a pixel's ray, Henikl 2015, (31-34)."""
     x, y = camera.undistort(numbers_of('pixel', pixel, (2,)))
     direction = pose.rotation @ np.array([x, y, 1.0])
     return pose.translation.copy(), direction / np.linalg.norm(direction)
 
 
 def intersect(origin: ArrayLike, direction: ArrayLike, plane: Plane) -> np.ndarray:
-    """
-    Return the intersection (3,) [m] of a ray and a plane, Henikl 2015, (35) to (38).
-
-    Parameters
-    ----------
-    origin : array_like, shape (3,)
-        Origin of the ray [m].
-    direction : array_like, shape (3,)
-        Direction of any length.
-    plane : Plane
-
-    Raises
-    ------
-    InputError
-        For a plane through the origin, a ray parallel to it, and a plane behind the origin.
-    """
+    """Return the intersection (3,) [m] of a ray and a plane, Henikl 2015, (35) to (38)."""
     start = numbers_of('origin', origin, (3,))
     along = numbers_of('direction', direction, (3,))
     length = float(np.linalg.norm(along))

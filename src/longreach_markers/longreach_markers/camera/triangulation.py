@@ -169,8 +169,8 @@ def locate_in_plane(
     Raises
     ------
     InputError
-        As :func:`longreach_markers.camera.geometry.pixel_ray` and
-        :func:`longreach_markers.camera.geometry.intersect`.
+        For values that are not finite, a pixel without a ray, a plane through the camera, and a
+        ray that does not meet it.
     """
     place = numbers_of('pixel', pixel, (2,))
     pixel_covariance = checked_covariance(covariance, 2, 'covariance of a pixel')

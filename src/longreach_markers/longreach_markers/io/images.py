@@ -183,24 +183,7 @@ def to_gray(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
 
 
 def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
-    """
-    Convert a picture read by OpenCV to grey levels.
-
-    Parameters
-    ----------
-    array : ndarray of uint8 or uint16, shape (height, width) or (height, width, 3 or 4)
-    bits : int or BitDepth
-        Significant bits of uint16.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height, width)
-
-    Raises
-    ------
-    InputError
-        For other shapes and types.
-    """
+    """Convert a picture read by OpenCV to grey levels (height, width), uint8."""
     return _gray(array, _order_of(array), bits)
 
 

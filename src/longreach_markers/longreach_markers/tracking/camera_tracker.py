@@ -61,7 +61,7 @@ class CameraTracker:
 
     def use(self, rig: Rig) -> None:
         """Continue with other parameters; tracks are kept."""
-        self.mounted, self.parameters = rig.cameras[self.name], rig.tracking
+        self._rig, self.mounted, self.parameters = rig, rig.cameras[self.name], rig.tracking
         self._camera = camera = self.mounted.camera
         self.appearance = Appearance(self.mounted, rig)
         self._view: dict[str, Any] = {'camera': camera, 'normal_cam': rig.normal_cam(self.name)}
@@ -266,13 +266,7 @@ class CameraTracker:
 
     def _checked(self, image: np.ndarray) -> np.ndarray:
         image = check_image(image)
-        camera = self._camera
-        if image.shape != (camera.height, camera.width):
-            raise InputError(
-                f'an image of {image.shape[1]} x {image.shape[0]} pixels of the camera'
-                f' {self.name} with a calibration for {camera.width} x {camera.height}; use the'
-                ' calibration of this resolution'
-            )
+        self._rig.check_image(self.name, image)
         return image
 
     def _detect(

@@ -15,11 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, named
 from longreach_markers.camera import triangulation
-from longreach_markers.camera.model import Camera
 from longreach_markers.io.image_sources import Picture, open_source, pictures_of
 from longreach_markers.io.stored_images import ImageSource
 from longreach_markers.marker import detection
@@ -164,32 +161,13 @@ def _paired(follower: Follower, pictures: Iterable[Picture]) -> Iterator[ImageSe
     try:
         for picture in pictures:
             camera, stamp, image, name = pairs.added = picture
-            own = rig.cameras[camera].camera
-            if image.shape != (own.height, own.width):
-                raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
+            with named(f'{name}: '):
+                rig.check_image(camera, image)
             yield from pairs.add(camera, stamp - delays[camera], image)
     except LongreachError:
         yield from pairs.finish()
         raise
     yield from pairs.finish()
-
-
-def size_error(image: np.ndarray, camera: Camera, name: str, *, scale: float | None) -> str:
-    """Describe a mismatch between the size of an image and its camera, and the remedy."""
-    height, width = image.shape
-    ratio = width / camera.width
-    remedy = 'calibrate the camera at the image size in use'
-    # A resized image has the same aspect ratio.
-    is_resized = abs(height / ratio - camera.height) < 2.0
-    change = f'multiply the scale by {ratio:.6g}'
-    if scale is not None:
-        change = f'set scale to {scale * ratio:.6g}'
-    if is_resized and (scale is None or scale * ratio <= 1.0):
-        remedy = f'if images were resized, {change}, otherwise {remedy}'
-    return (
-        f'image has {width} x {height} px, allowed by the rig for {name}: {camera.width} x'
-        f' {camera.height} px; {remedy}'
-    )
 
 
 # --- files -----------------------------------------------------------------------------------

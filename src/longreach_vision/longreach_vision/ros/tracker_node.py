@@ -30,7 +30,6 @@ from longreach_markers import (
     image_to_gray,
     load_rig,
     lost,
-    size_error,
     warm_up,
 )
 from longreach_node import diagnostics, qos
@@ -150,9 +149,10 @@ class MarkerTracker:
 
     def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
         """Track the images that are complete with this one, an array stamped in ns."""
-        known = self._rig.cameras[camera].camera
-        if image.shape != (known.height, known.width):
-            self._refuse(camera, size_error(image, known, camera, scale=self._node.settings.scale))
+        try:
+            self._rig.check_image(camera, image, self._node.settings.scale)
+        except InputError as error:
+            self._refuse(camera, str(error))
             return
         self.heard = time.monotonic()
         self._report.add_image(camera, good=True)

@@ -23,7 +23,7 @@ from longreach_markers import (
     is_live,
     open_source,
     pictures_of,
-    read_calibration,
+    read_camera,
 )
 from longreach_node import diagnostics
 from longreach_node.stamps import stamp_of
@@ -223,7 +223,7 @@ class VideoNode(VisionNode):
         for name, one in self.settings.cameras().items():
             # In a launch, the namespace is the name of the camera.
             own = name or self.get_namespace().rpartition('/')[2] or self.get_name()
-            camera = read_calibration(one.camera, own) if one.camera else None
+            camera = read_camera(one.camera, own) if one.camera else None
             channel = Channel(self, one, camera, name)
             groups.setdefault(own * is_live(one.source), {})[name] = channel
             self._channels.append((channel, diagnostics.Diagnostics(self, one.source, name)))
