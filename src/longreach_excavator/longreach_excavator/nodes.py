@@ -85,7 +85,6 @@ class PlantNode(Plant[ExcavatorState, ExcavatorCommand]):
         """Return the excavator, with soil of this cohesion."""
         if settings.cohesion:
             scenario = scenario.replace(cohesion=settings.cohesion)
-            scenario.check_with(self.described, settings.step)
         excavator: Excavator = super().make_machine(scenario, settings)
         self._joint = self._bucket_joint(scenario.angles(self.described))
         self._surface = soil_line(self.described, excavator.constants.medium.surface)
@@ -112,8 +111,16 @@ class PlantNode(Plant[ExcavatorState, ExcavatorCommand]):
             self._terrain = self.add_output(Terrain, 'terrain', settings)
 
     def command_of(self, message: ValveCommand) -> ExcavatorCommand:
-        """Return the command of a message."""
-        return command_from_message(message, self.described)
+        """Return the command; cylinders that it leaves out keep their oil, with closed valves."""
+        excavator = self.described
+        spools, forces = values_from_command(message, CYLINDERS, 'cylinder_command', forces=True)
+        for cylinder in excavator.cylinders:
+            most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure
+            force = forces.get(cylinder.name, 0.0)
+            check_within(f'cylinder_command for {cylinder.name}', force, f'[{-most}, {most}] N')
+        if forces:
+            return ExcavatorCommand(CLOSED.spools, tuple(forces.get(name) for name in CYLINDERS))
+        return ExcavatorCommand(tuple(spools.get(name, 0.0) for name in CYLINDERS))
 
     def publish_own(self, header: Header) -> None:
         """Publish reactions, the soil's force and the ground."""
@@ -237,17 +244,3 @@ def forces_to_message(
         body.color = BROWN
         markers.append(body)
     return MarkerArray(markers=markers)
-
-
-def command_from_message(
-    message: ValveCommand, excavator: ExcavatorParameters
-) -> ExcavatorCommand:
-    """Return a command; cylinders that it leaves out keep their oil, and their valves close."""
-    spools, forces = values_from_command(message, CYLINDERS, 'cylinder_command', forces=True)
-    for cylinder in excavator.cylinders:
-        most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure
-        force = forces.get(cylinder.name, 0.0)
-        check_within(f'cylinder_command for {cylinder.name}', force, f'[{-most}, {most}] N')
-    if forces:
-        return ExcavatorCommand(CLOSED.spools, tuple(forces.get(name) for name in CYLINDERS))
-    return ExcavatorCommand(tuple(spools.get(name, 0.0) for name in CYLINDERS))

@@ -1,6 +1,7 @@
 """Messages of the nodes, where no run of them shows it; forces as they are seen."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -69,13 +70,14 @@ def test_terrain(excavator):
     ],
 )
 def test_commands(excavator, given, command):
-    assert nodes.command_from_message(ValveCommand(**given), excavator) == command
+    plant = SimpleNamespace(described=excavator)
+    assert nodes.PlantNode.command_of(plant, ValveCommand(**given)) == command
 
 
 def test_forces_that_no_cylinder_has(excavator):
     message = ValveCommand(force=[0.0, math.nan, 0.0])
     with pytest.raises(InputError, match=r'for arm = nan N, allowed: \[-824479'):
-        nodes.command_from_message(message, excavator)
+        nodes.PlantNode.command_of(SimpleNamespace(described=excavator), message)
 
 
 def test_an_empty_chamber_has_the_vapour_pressure(excavator):
