@@ -21,15 +21,17 @@ from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
+from longreach_harvester.bodies import HEAD, HEAD_RATE
 from longreach_harvester.control import load_controller
 from longreach_harvester.follower import HarvesterFollower, Measurement
-from longreach_harvester.machine import SAMPLE_TIME, STEP, Harvester, HarvesterState
+from longreach_harvester.machine import STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG
-from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, HarvesterParameters
+from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.sensors import MEASURED, Sensors
 from longreach_harvester.simulation import warm_up
 from longreach_harvester.spec import HARVESTER, PlantOptions
+from longreach_harvester.stepping import forces_of
 from longreach_harvester.teleoperation import Teleoperation
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_machine.machine import Spools
@@ -50,9 +52,6 @@ class PlantParameters(DrawnParameters, PlantOptions):
         'controller file for scenarios under control; empty: the installed one', '', default=''
     )
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
-    publish_rate: float = quantity(
-        'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=1.0 / SAMPLE_TIME
-    )
 
 
 class PlantNode(Plant[HarvesterState, Spools]):
@@ -106,15 +105,12 @@ class PlantNode(Plant[HarvesterState, Spools]):
     def drawing(self, header: Header) -> MarkerArray:
         """Return the forces of the cylinders and, of a head that hangs, its swing."""
         harvester, angles = self.machine.parameters, self.state.y[:3]
-        joints = self.machine.joint_sample(self.state, self.command)
-        efforts = dict(zip(joints.names, joints.efforts, strict=True))
-        forces = np.array([0.0, *(efforts.get(f'{name}_cylinder', 0.0) for name in JOINTS[1:])])
-        arrows = cylinder_forces(harvester, angles, forces)
+        forces = np.empty((1, 3))
+        forces_of(self.state.y[None], self.machine.constants, forces)
+        arrows = cylinder_forces(harvester, angles, forces[0])
         markers = [arrow_marker(*arrow, BLUE, header) for arrow in arrows]
-        places = dict(zip(joints.names, joints.positions, strict=True))
-        if HEAD_JOINTS[0] in places:
-            head = np.array([places[name] for name in HEAD_JOINTS])
-            down, along = head_lines(harvester, angles, head)
+        if harvester.hangs:
+            down, along = head_lines(harvester, angles, self.state.y[HEAD:HEAD_RATE])
             markers.append(line_marker('vertical', down.tolist(), BROWN, header))
             markers.append(line_marker('head', along.tolist(), RED, header))
         return MarkerArray(markers=markers)
