@@ -27,7 +27,7 @@ from longreach_boom.statics import beyond_relief
 from longreach_boom.strain import strains
 from longreach_machine.hydraulic_columns import port_columns, port_series
 from longreach_machine.machine import Spools, late_events, sample_counts, step_time
-from longreach_machine.runs import Column, Columns, Derived, Run, Source, each, record
+from longreach_machine.runs import Column, Columns, Derived, Run, each, record, sources
 from longreach_machine.trajectories import Trajectory
 
 _MODES = (
@@ -40,22 +40,16 @@ def columns_of(boom: BoomParameters, followed: bool = False) -> Columns:
     """Return the columns of :func:`series`, and of a followed trajectory its joint angles."""
     numbers = range(1, boom.size + 1)
     beams, cylinders = ([item.name for item in items] for items in (boom.beams, boom.cylinders))
-    joints = partial(Source, 'joint_states')
-    bent = [
-        joints('position', name + what)
-        for what in ('_joint', '_deflection', '_slope')
-        for name in beams
-    ]
-    truck = [joints('position', name) for name in TRUCK_JOINTS if boom.truck]
+    joints, oil = sources('joint_states', cylinders), sources('hydraulics', cylinders)
+    shapes = [name + what for what in ('_joint', '_deflection', '_slope') for name in beams]
+    bent = joints('position', shapes)
+    truck = joints('position', TRUCK_JOINTS) if boom.truck else []
 
     def tip(axis: int, number: int = boom.size) -> Derived:
         return Derived((*bent, *truck), partial(_tip, boom, axis, number))
 
     def column(family: str, unit: str, meaning: str, sources: Iterable[Any] = ()) -> list[Column]:
         return each(f'{family}_i', numbers, unit, meaning, sources, mark='i')
-
-    def oil(field: str) -> list[Source]:
-        return [Source('hydraulics', field, name) for name in cylinders]
 
     last, own = (
         'tip of the last beam, from joint 1 at rest',
@@ -66,9 +60,9 @@ def columns_of(boom: BoomParameters, followed: bool = False) -> Columns:
         Column('tip_x', 'm', last, tip(0)),
         Column('tip_z', 'm', last, tip(1)),
         *column('phi', 'rad', 'joint angle', bent[: boom.size]),
-        *column('piston', 'm', 'piston position', [joints('position', c) for c in cylinders]),
-        *column('force', 'N', 'p_1 A_1 - p_2 A_2', [joints('effort', c) for c in cylinders]),
-        *column('strain', '1', 'strain gauge', [Source('strain', 'strain', b) for b in beams]),
+        *column('piston', 'm', 'piston position', joints('position')),
+        *column('force', 'N', 'p_1 A_1 - p_2 A_2', joints('effort')),
+        *column('strain', '1', 'strain gauge', sources('strain', beams)('strain')),
         *column('p_head', 'Pa', 'pressure of the head side, p_1', oil('head_pressure')),
         *column('p_rod', 'Pa', 'pressure of the rod side, p_2', oil('rod_pressure')),
         *column('spool', '1', 'spool position', oil('spool')),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longreach_excavator.linkage import CYLINDERS
-from longreach_machine.runs import Column, Columns, Derived, Source, each
+from longreach_machine.runs import Column, Columns, Derived, Source, each, sources
 
 # Joints whose reactions have a magnitude: boom in chassis, arm in boom, bucket in arm.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
@@ -13,14 +13,8 @@ REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
 _JOINTS = (2, 3, 4)
 
 
-def _joints(field: str) -> list[Source]:
-    """Return the recorded sources of the joints' positions, velocities or efforts."""
-    return [Source('joint_states', field, f'{name}_joint') for name in CYLINDERS]
-
-
-def _oil(field: str) -> list[Source]:
-    """Return the recorded sources of a quantity of the cylinders' oil."""
-    return [Source('hydraulics', field, name) for name in CYLINDERS]
+_joints = sources('joint_states', [f'{name}_joint' for name in CYLINDERS])
+_oil = sources('hydraulics', CYLINDERS)
 
 
 def _force_source(part: str) -> tuple[Source, ...]:
@@ -52,7 +46,7 @@ _OBSERVED = (
         CYLINDERS,
         'N',
         'forces of the cylinders',
-        [Source('joint_states', 'effort', f'{name}_cylinder') for name in CYLINDERS],
+        _joints('effort', [f'{name}_cylinder' for name in CYLINDERS]),
     ),
     *each('pin_force_*', CYLINDERS, 'N', 'the same with friction and stops'),
     Column('force_lk', 'N', 'tensions of the rods'),

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,19 +22,9 @@ from longreach_harvester.scenario import Scenario, resting_scenario
 from longreach_harvester.stepping import ROW, energies_of, forces_of, port_flows_of
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 from longreach_machine.machine import late_events, sample_counts
-from longreach_machine.runs import Column, Columns, Run, Source, each, record
+from longreach_machine.runs import Column, Columns, Run, each, record, sources
 
-
-def _joints(field: str, names: Sequence[str] = JOINTS) -> list[Source]:
-    """Return where recordings hold a quantity of joints."""
-    return [Source('joint_states', field, name) for name in names]
-
-
-def _oil(field: str) -> list[Source]:
-    """Return where recordings hold a quantity of the actuators' oil."""
-    return [Source('hydraulics', field, name) for name in JOINTS]
-
-
+_joints, _oil = sources('joint_states', JOINTS), sources('hydraulics', JOINTS)
 _MOTOR, _PISTONS = JOINTS[:1], JOINTS[1:]
 _CYLINDERS = [f'{name}_cylinder' for name in _PISTONS]
 _STORED = ('kinetic', 'potential', 'oil', 'moving_oil', 'stops')

@@ -65,6 +65,15 @@ class Source(NamedTuple):
     name: str = ''  # of the entry, in messages that name their entries
 
 
+def sources(topic: str, names: Sequence[str]) -> Callable[..., list[Source]]:
+    """Return a function of a field, and of other names, that says where recordings hold it."""
+
+    def of(field: str, names: Sequence[str] = names) -> list[Source]:
+        return [Source(topic, field, name) for name in names]
+
+    return of
+
+
 class Derived(NamedTuple):
     """A quantity that follows from recorded ones."""
 
