@@ -72,7 +72,8 @@ def add_studies(commands: Any) -> None:
 def _sets_soil(arguments: argparse.Namespace, prefix: str = 'soil.') -> bool:
     """Return whether ``--set`` gives values of the soil, beside the place of the edge."""
     paths = [text.partition('=')[0] for text in getattr(arguments, 'set', ())]
-    return any(path.startswith(prefix) and path != 'soil.sweep_radius' for path in paths)
+    others = (path for path in paths if path != 'soil.sweep_radius')
+    return any(path.startswith(prefix) or prefix.startswith(f'{path}.') for path in others)
 
 
 def _say(text: str) -> None:

@@ -1,5 +1,6 @@
 """Bad input: what is refused, with which message, and that nothing is overwritten."""
 
+import json
 import math
 import re
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
 from longreach_excavator.breakout import breakout, standing
 from longreach_excavator.cohesion import fit_cohesion
 from longreach_excavator.forces import PRESSURE_COLUMNS, read_forces
@@ -23,6 +25,7 @@ from longreach_machine.scenarios import ValveCommand
 from longreach_tools.testing import Outcome
 
 ZERO = (0.0, 0.0, 0.0)
+SOIL = json.dumps(load_yaml(default_file())['soil'])
 
 
 def pattern(message):
@@ -304,6 +307,7 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator):
             'attitude up to 90 rad, allowed: [-2 pi, 2 pi]; add --degrees',
         ),
         (('steps', '--set', 'soil.cohesion=3'), '--set soil.cohesion, allowed: the cohesions'),
+        (('steps', '--set', f'soil={SOIL}'), '--set soil.cohesion, allowed: the cohesions'),
         (
             ('inverse', '--motion', 'x', '--set', 'soil.cohesion=3'),
             '--set soil., allowed with --soil law, here file',

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longreach_dynamics.errors import InputError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -52,6 +54,17 @@ def not_negative(text: str) -> float:
     return value
 
 
+def within(low: float, high: float) -> Callable[[str], float]:
+    """Return the type of numbers from ``low`` to ``high``."""
+
+    def parse(text: str) -> float:
+        if not low <= (value := finite(text)) <= high:
+            raise argparse.ArgumentTypeError(f'{text}, allowed: {low:g} to {high:g}')
+        return value
+
+    return parse
+
+
 def numbers(text: str) -> tuple[float, ...]:
     """Return finite numbers separated by commas."""
     try:
@@ -88,9 +101,9 @@ def seed(text: str) -> int:
     return _whole(text, 0, math.inf, '0 or more')
 
 
-def count(most: int) -> Callable[[str], int]:
-    """Return the type of whole numbers from 1 to ``most``."""
-    return lambda text: _whole(text, 1, most, f'1 to {most}')
+def count(most: int, least: int = 1) -> Callable[[str], int]:
+    """Return the type of whole numbers from ``least`` to ``most``."""
+    return lambda text: _whole(text, least, most, f'{least} to {most}')
 
 
 def whole(text: str) -> int:
@@ -119,6 +132,14 @@ def folder(text: str) -> Path:
 def optional_file(text: str) -> Path | None:
     """Return a path, or None for an empty text, which launch files pass for no file."""
     return Path(text) if text else None
+
+
+def check_unused(arguments: argparse.Namespace, allowed: str, **usual: Any) -> None:
+    """Raise InputError for options other than usual, which have no effect in this use."""
+    words = {f'--{name.replace("_", "-")}': name for name in usual}
+    given = [word for word, name in words.items() if getattr(arguments, name) != usual[name]]
+    if given:
+        raise InputError(f'{" and ".join(given)}, allowed {allowed}')
 
 
 # Options, and arguments with a name alone, by what they are for: of each the type of its value
@@ -160,7 +181,7 @@ VOCABULARY: dict[str, dict[str, tuple[Any, ...]]] = {
         '--namespace': (str, 'NS', 'namespace of'),
         '--network': (bool, '', 'also talk to nodes on other computers (default: this one only)'),
         '--processes': (count(1000), 'N', 'parallel processes (default: one for each core)'),
-        '--rate': (positive, 'HZ'),
+        '--rate': (within(1e-6, 1e6), 'HZ'),
         '--sample-time': (finite, 'S'),
         '--scale': (positive, 'FACTOR', 'image size relative to the calibrations'),
         '--seed': (seed, 'N', 'seed'),

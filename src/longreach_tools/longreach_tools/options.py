@@ -35,6 +35,12 @@ def add_signals(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument('--to', dest='end')
 
 
+def check_span(arguments: argparse.Namespace) -> None:
+    """Raise InputError where the part of time that is shown ends before it begins."""
+    if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
+        raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
+
+
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add ``--processes`` and ``--cluster`` of :func:`longreach_dynamics.parallel.run_jobs`."""
     add_common(parser, '--processes')

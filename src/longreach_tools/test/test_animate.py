@@ -253,6 +253,8 @@ REFUSED = {
     'suffix': (['--out', 'a.avi'], "a.avi has the extension 'avi', allowed: gif, webp, mp4, webm"),
     'size': (['--out', 'a.gif', '--size', '301x200'], 'even numbers from 100 to 4000'),
     'frames': (['--out', 'a.gif', '--speed', '0.0001'], 'pictures, allowed: 5000'),
+    'order': (['--out', 'a.gif', '--from', '2', '--to', '1'], 'allowed: from < to'),
+    'dpi': (['--out', 'a.gif', '--dpi', '1e9'], '--dpi: 1e9, allowed: 20 to 1000'),
     'window': (['--out', 'a.gif', '--from', '7'], 'are at 0 to 2 s'),
     'topic': (['--out', 'a.gif', '--joints', 'command'], 'has no states of joints'),
     'urdf': (['--out', 'a.gif', '--urdf', 'b.urdf'], 'b.urdf'),

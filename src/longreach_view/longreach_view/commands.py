@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import check_unused, count
 from longreach_tools.cli import StopSignals, say
 from longreach_view.launch_files import Started
 
 SUMMARY = 'see running machines and recordings in a browser'
 
-PORT = 8080
+PORT, _HOST = 8080, '127.0.0.1'
 _MOST_BAGS = 2
 # With the simulated boom, and at a rate that a laptop can do beside a browser.
 _USUAL = {'vision': ('boom:=true', 'scale:=0.5', 'frame_rate:=5.0')}
@@ -47,7 +48,6 @@ DEMO = (
 )
 # How long their scenarios last [s], which begin again then.
 DURATIONS = {'boom': 36.0, 'excavator': 12.0, 'harvester': 40.0, 'crane': 60.0}
-_HIGHEST_PORT = 65535
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +59,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='launch file and its arguments, or recordings; default: what runs',
     )
     parser.add_argument('--demo', action='store_true', help='start all machines')
-    parser.add_argument('--port', metavar='N', type=_port, default=PORT, help='0: any free')
+    parser.add_argument(
+        '--port', metavar='N', type=count(65535, 0), default=PORT, help='0: any free'
+    )
     parser.add_argument(
         '--host',
         metavar='ADDRESS',
-        default='127.0.0.1',
+        default=_HOST,
         help='address to listen on (default: 127.0.0.1, this computer only)',
     )
     access = parser.add_mutually_exclusive_group()
@@ -85,15 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='write recordings to one file with 3D, charts and slider, which needs no server',
     )
     parser.add_argument('--network')
-    parser.set_defaults(run=run, offline=lambda given: bool(_subject(given)[0]))
-
-
-def _port(text: str) -> int:
-    """Return the number of a port."""
-    number = int(text)
-    if not 0 <= number <= _HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(f'{number}, allowed: 0 to {_HIGHEST_PORT}')
-    return number
+    parser.set_defaults(run=run, offline=lambda given: given.export or _subject(given)[0])
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -104,6 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not bags:
             none = ''.join(f', which {word} is not' for word in arguments.what[:1])
             raise InputError(f'--export without a recording{none}; give one, or two to compare')
+        served = {'port': PORT, 'host': _HOST, 'token': 'auto', 'network': False}
+        check_unused(arguments, 'without --export', **served)
         from longreach_view.html_output import export
 
         print(export(bags, arguments.export))

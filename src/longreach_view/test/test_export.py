@@ -63,3 +63,6 @@ def test_only_recordings_are_exported_to_html(tmp_path, capsys):
     Outcome(capsys, 'view', 'crane', '--export', 'a.html').refused(text)
     bag = crane_bag(tmp_path / 'a', 0.5)
     Outcome(capsys, 'view', bag, '--export', 'a.mp4').refused('a name that ends in .html')
+    served = '--port', 0, '--no-token'
+    text = '--port and --token, allowed without --export'
+    Outcome(capsys, 'view', bag, '--export', 'a.html', *served).refused(text)

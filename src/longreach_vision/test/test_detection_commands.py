@@ -201,9 +201,10 @@ def test_columns_of_the_table_stand_below_each_other(capsys, picture, tmp_path):
         ('is one of the inputs', (*AT, '--overlay', '{picture}')),
     ],
 )
-def test_options_that_cannot_be(picture, calibration, text, words):
+def test_options_that_cannot_be(capsys, picture, calibration, text, words):
     files = {'camera': calibration, 'picture': picture}
     refused(text, picture, *(str(word).format(**files) for word in words))
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

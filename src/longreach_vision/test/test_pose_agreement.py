@@ -125,7 +125,10 @@ def test_a_camera_bumped_before_cannot_be_told(capsys, tmp_path):
     refused('REFERENCE.yaml is missing', 'pose')
     refused('--rig is missing', 'pose', '--refine', *seen)
     refused('allowed: one of them', 'pose', rig, '--refine', *seen, '--rig', rig)
-    refused('with --refine only', 'pose', rig, '--camera', 'left')
+    words = '--camera', 'left', '--scale', 0.5, '--plane-deviation', 0.1
+    text = '--camera and --scale and --plane-deviation, allowed with --refine'
+    refused(text, 'pose', rig, *words)
+    refused("--marker has the name 'a' twice", 'pose', rig, *2 * ('--marker', 'a=1'))
     # Before anything is tracked.
     other = ('--rig', rig, '--camera', 'other')
     refused('--camera other, allowed by the rig: left, ', 'pose', '--refine', 'a.mcap', *other)

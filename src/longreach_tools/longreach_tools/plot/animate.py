@@ -17,8 +17,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import positive
-from longreach_tools.options import add_signals
+from longreach_tools.arguments import within
+from longreach_tools.options import add_signals, check_span
 
 if TYPE_CHECKING:
     from ._picture import Picture
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--dpi',
-        type=positive,
+        type=within(20.0, 1000.0),
         default=100.0,
         metavar='N',
         help='of text and lines: 200 with twice the size for sharp displays',
@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     ending = checked_ending(arguments.out, WRITERS)
     if arguments.signals and arguments.no_traces:
         raise InputError('signals and --no-traces; give one of them')
+    check_span(arguments)
     check_output(arguments.out)
     check_places({'--out': arguments.out}, (arguments.bag, arguments.urdf, arguments.file))
     scene = read_scene(arguments.bag, arguments.joints_topic, arguments.urdf)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError, check_one
-from longreach_tools.options import add_signals
+from longreach_tools.options import add_signals, check_span
 from longreach_tools.output import (
     PICTURES,
     add_format,
@@ -55,8 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
-        raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
+    check_span(arguments)
     check(arguments)
     if arguments.list:
         from ._listing import inventory, inventory_table

@@ -12,19 +12,11 @@ from longreach_dynamics.errors import named
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import data_directory
 from longreach_markers import Rig, load_rig
-from longreach_tools.arguments import numbers, positive
+from longreach_tools.arguments import numbers
 from longreach_tools.output import add_format
 from longreach_vision.io.bag_files import is_bag, read_truth
 from longreach_vision.io.picture_files import VIDEOS
 from longreach_vision.simulator.marker_path import MarkerPath
-
-
-def image_rate(text: str) -> float:
-    """Parse an image rate [Hz]."""
-    value = positive(text)
-    if not 1e-6 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: 1e-6 to 1e6')
-    return value
 
 
 def vector(count: int) -> Callable[[str], tuple[float, ...]]:
@@ -46,7 +38,7 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     'namespace': {'default': 'vision', 'help': 'the recorded topics'},
-    'rate': {'type': image_rate, 'help': 'images per second, instead of the times of the files'},
+    'rate': {'help': 'images per second, instead of the times of the files'},
     'truth-topic': {
         'default': '',
         'help': 'topic of the motion in a bag (default: the only one of type MarkerPositions)',

@@ -99,9 +99,7 @@ def _run_detect(arguments: argparse.Namespace) -> int:
     pictures, failed = list_pictures(arguments.images), False
     check_places({'--overlay': arguments.overlay}, pictures)
     warm_up()
-    if arguments.format == 'table':
-        width = max(len(file.name) for file in pictures)
-        print(_line(width, _HEAD), flush=True)
+    width = max(len(file.name) for file in pictures)
     last: tuple[NDArray[np.uint8], list[Observation | None]] | None = None
     for file in pictures:
         try:
@@ -113,6 +111,8 @@ def _run_detect(arguments: argparse.Namespace) -> int:
             warn(str(error))
             failed = True
             continue
+        if last is None and arguments.format == 'table':
+            print(_line(width, _HEAD), flush=True)
         last = image, [seen for seen, _ in found]
         for row in found:
             fields = _object(str(file), *row)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from longreach_dynamics.errors import InputError, named
+from longreach_dynamics.errors import InputError, check_distinct, named
 from longreach_markers import (
     MODELS,
     Board,
@@ -28,7 +28,7 @@ from longreach_markers import (
     read_cameras,
     write_camera,
 )
-from longreach_tools.arguments import not_negative, positive
+from longreach_tools.arguments import check_unused, not_negative, positive
 from longreach_tools.output import (
     add_format,
     check_output,
@@ -51,6 +51,7 @@ from longreach_vision.commands.setup_figures import (
 
 # Of a camera, in the order of the output.
 _INTRINSICS = ('name', 'width', 'height', 'model', 'fx', 'fy', 'cx', 'cy')
+_PLANE_DEVIATION = 0.01  # [m]
 
 
 def configure_setup(commands: Any) -> None:
@@ -108,7 +109,7 @@ def configure_setup(commands: Any) -> None:
     pose.add_argument(
         '--plane-deviation',
         type=positive,
-        default=0.01,
+        default=_PLANE_DEVIATION,
         help='with --refine: standard deviation of the distances of markers from the plane [m]',
     )
     add_options(pose, 'rate', 'scale')
@@ -244,8 +245,9 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         return
     if arguments.reference is None:
         raise InputError('REFERENCE.yaml is missing; give it, or --refine RECORDING')
-    if arguments.rig is not None or arguments.camera is not None:
-        raise InputError('--rig and --camera are allowed with --refine only')
+    tracking = {'scale': 1.0, 'namespace': 'vision', 'plane_deviation': _PLANE_DEVIATION}
+    check_unused(arguments, 'with --refine', rig=None, camera=None, rate=None, **tracking)
+    check_distinct('--marker', [name for name, _ in arguments.marker])
     file, out = arguments.reference, arguments.out
     check_output(out, arguments.plot)
     reference = load_reference(file)
@@ -279,7 +281,7 @@ def _marker(text: str) -> tuple[str, float]:
     try:
         return name, MarkerOnRig(name=name, radius=positive(radius)).radius
     except (argparse.ArgumentTypeError, InputError) as error:
-        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as tip=0.15') from error
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as tip=0.15 [m]') from error
 
 
 def _prediction(value: Prediction) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from longreach_vision.commands.arguments import (
     add_options,
     add_outputs,
     add_rig,
-    image_rate,
     installed_rig,
     motion_of,
     rig_files,
@@ -92,7 +91,7 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
     add_rig(parser)
     add_options(parser, 'truth-topic')
     parser.add_argument('--look', help='look file of the pictures')
-    parser.add_argument('--rate', type=image_rate, default=15.0, help='images per second')
+    parser.add_argument('--rate', default=15.0, help='images per second')
     parser.add_argument('--duration', help='of what is rendered (default: the whole motion)')
     add_options(parser, 'scale')
 
