@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -334,6 +335,8 @@ def _submit(pool: ProcessPoolExecutor, function: bytes, group: Group) -> Future[
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
     """Block SIGINT in processes started in this context; only this process handles Ctrl-C."""
+    # Started with the first process, it would end the block.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -155,6 +155,22 @@ def test_an_interruption_ends_also_within_a_result():
         process.join()
 
 
+FIRST_PROCESS = """
+import multiprocessing, signal
+from longreach_dynamics import parallel
+spawn = multiprocessing.get_context('spawn')
+with parallel._deaf_to_interrupts():
+    child = spawn.Process(target=signal.raise_signal, args=(signal.SIGINT,))
+    child.start()
+child.join()
+raise SystemExit(child.exitcode)
+"""
+
+
+def test_an_interruption_does_not_reach_the_first_process():
+    subprocess.run([sys.executable, '-c', FIRST_PROCESS], check=True, timeout=60)
+
+
 def test_kept_processes_run_the_jobs_of_several_calls(tmp_path: Path):
     def processes(call):
         folder = tmp_path / call
