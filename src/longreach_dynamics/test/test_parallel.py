@@ -143,9 +143,14 @@ def interrupts_within_a_result(number):
     signal.pause()
 
 
+def is_interrupted():
+    # Processes started in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    run_jobs(interrupts_within_a_result, range(2), 2, False)
+
+
 def test_an_interruption_ends_also_within_a_result():
-    spawn = multiprocessing.get_context('spawn')
-    process = spawn.Process(target=run_jobs, args=(interrupts_within_a_result, range(2), 2, False))
+    process = multiprocessing.get_context('spawn').Process(target=is_interrupted)
     process.start()
     process.join(60.0)
     try:
@@ -158,6 +163,7 @@ def test_an_interruption_ends_also_within_a_result():
 FIRST_PROCESS = """
 import multiprocessing, signal
 from longreach_dynamics import parallel
+signal.signal(signal.SIGINT, signal.default_int_handler)
 spawn = multiprocessing.get_context('spawn')
 with parallel._deaf_to_interrupts():
     child = spawn.Process(target=signal.raise_signal, args=(signal.SIGINT,))

@@ -38,6 +38,7 @@ from numba import njit
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
+from longreach_dynamics.tables import numbers_of
 
 CYLINDERS = ('boom', 'arm', 'bucket')
 # Smallest lever arm d length / d theta_4 of a usable linkage [m].
@@ -133,6 +134,13 @@ def _tables(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
         cylinders(q[row], pins, lengths[row], arms[row])
 
 
+class RodForces(NamedTuple):
+    """Tensions of the bucket's connecting rods [N]; in the thesis F_LK and F_PK."""
+
+    lk: np.ndarray
+    pk: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True)
 class Linkage:
     """The linkage of an excavator; InputError for what it reaches only past a dead point."""
@@ -201,6 +209,20 @@ class Linkage:
     def levers(self, q: np.ndarray) -> np.ndarray:
         """Return d length / d theta [m], shape (..., 3): the diagonal of a Jacobian."""
         return self._evaluate(q)[1]
+
+    def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
+        """Return the tensions of LK and PK [N] by the bucket cylinder's force (...) [N]."""
+        self._evaluate(q)
+        tensions = np.vectorize(
+            lambda angle, push: rod_forces(push, *bucket_cylinder(angle, self.pins)[:3]),
+            otypes=[float, float],
+        )
+        return RodForces(*tensions(np.asarray(q)[..., 2], force))
+
+    def angles(self, lengths: np.ndarray) -> np.ndarray:
+        """Return the joint angles (3,) [rad] at lengths of the cylinders (3,) [m]."""
+        values = numbers_of('lengths', lengths, (3,))
+        return np.array([self.angle(k, float(values[k])) for k in range(3)])
 
     def angle(self, cylinder: int, length: float) -> float:
         """Return the angle of one joint [rad] at a length of its cylinder [m]."""

@@ -13,7 +13,6 @@ from longreach_excavator.linkage import (
     boom_cylinder,
     bucket_cylinder,
     lever_pin,
-    rod_forces,
 )
 
 # To the dead points but for this share: at them angles are known to half the digits.
@@ -24,18 +23,6 @@ def over_the_range(linkage, rows=401):
     """Return poses from dead point to dead point of each joint, (rows, 3) [rad]."""
     low, high = np.array(linkage.ranges()).T
     return low + np.linspace(NEAR, 1.0 - NEAR, rows)[:, None] * (high - low)
-
-
-def angles_at(linkage, lengths):
-    """Return the pose at lengths of the cylinders (3,) [m]."""
-    return np.array([linkage.angle(k, float(length)) for k, length in enumerate(lengths)])
-
-
-def tensions(linkage, q, forces):
-    """Return the tensions of LK and PK [N] by forces of the bucket's cylinder (rows,) [N]."""
-    cylinders = (bucket_cylinder(angle, linkage.pins)[:3] for angle in q[:, 2])
-    pairs = zip(forces, cylinders, strict=True)
-    return np.array([rod_forces(force, *cylinder) for force, cylinder in pairs]).T
 
 
 def places(excavator, q):
@@ -61,7 +48,7 @@ def test_angles_and_lengths_are_inverse(excavator):
     linkage = excavator.linkage()
     q = over_the_range(linkage)
     lengths, levers = linkage.lengths(q), linkage.levers(q)
-    back = np.array([angles_at(linkage, row) for row in lengths])
+    back = np.array([linkage.angles(row) for row in lengths])
     # A length known to rounding leaves so much of the angle open.
     assert np.all(np.abs(back - q) < 1e-14 + 4e-15 / np.abs(levers))
     assert np.all(np.diff(lengths, axis=0) * [1.0, -1.0, -1.0] > 0.0)
@@ -75,7 +62,7 @@ def test_dead_points_are_the_ends(excavator):
     assert np.abs(levers[:, :2]).max() < 1e-9
     assert np.abs(levers[:, 2]).max() == pytest.approx(1e-3, abs=1e-9)
     for row in lengths:
-        assert np.abs(linkage.lengths(angles_at(linkage, row)) - row).max() < 1e-9
+        assert np.abs(linkage.lengths(linkage.angles(row)) - row).max() < 1e-9
 
 
 def third_side(one, two, angle):
@@ -161,7 +148,7 @@ def test_directions_are_the_corrected_thesis(excavator):
 def test_rod_forces_are_the_thesis(excavator):
     q = working(excavator)
     known, force = thesis(excavator, q), 290e3
-    lk_tension, pk_tension = tensions(excavator.linkage(), q, np.full(len(q), force))
+    rods = excavator.linkage().rod_forces(q, np.array(force))
     two, three, four = known.phi_2, known.phi_3, known.phi_4
     # (B.1), (B.2); F_JK of the thesis is positive in tension.
     pk = (np.sin(two) - np.cos(two) * np.tan(four)) / (
@@ -170,8 +157,8 @@ def test_rod_forces_are_the_thesis(excavator):
     lk = (np.sin(two) - np.cos(two) * np.tan(three)) / (
         -np.sin(four) + np.cos(four) * np.tan(three)
     )
-    np.testing.assert_allclose(pk_tension, -force * pk, rtol=1e-10)
-    np.testing.assert_allclose(lk_tension, -force * lk, rtol=1e-10, atol=1e-6)
+    np.testing.assert_allclose(rods.pk, -force * pk, rtol=1e-10)
+    np.testing.assert_allclose(rods.lk, -force * lk, rtol=1e-10, atol=1e-6)
 
 
 def test_installed_bucket(excavator):
@@ -214,18 +201,17 @@ def test_linkages_close_and_rods_balance(excavator, random_excavator):
         expected = [*lengths.T, np.full(len(q), pins.llk), np.full(len(q), pins.lpk)]
         np.testing.assert_allclose(np.abs(sides), expected, rtol=0.0, atol=1e-12)
         # K's balance, and virtual work: the rod turns the bucket as the cylinder does.
-        lk_tension, pk_tension = tensions(linkage, q, force)
+        rods = linkage.rod_forces(q, force)
         jk, lk, pk = ((K - place) / abs(K - place) for place in (at.J, at.L, at.P))
-        scale = np.abs(lk_tension) + np.abs(pk_tension) + np.abs(force)
-        left = abs(force * jk - lk_tension * lk - pk_tension * pk)
-        assert np.all(left < 1e-13 * scale)
-        moment = ((at.P - at.D).conj() * pk_tension * pk).imag
+        scale = np.abs(rods.lk) + np.abs(rods.pk) + np.abs(force)
+        assert np.all(abs(force * jk - rods.lk * lk - rods.pk * pk) < 1e-13 * scale)
+        moment = ((at.P - at.D).conj() * rods.pk * pk).imag
         np.testing.assert_allclose(moment, force * linkage.levers(q)[:, 2], rtol=1e-9)
         # Ends of the strokes are those of the joints.
         shortest = np.array([c.retracted for c in other.cylinders])
         longest = np.array([c.extended for c in other.cylinders])
         strokes = np.linspace(shortest, longest, 101)
-        angles = np.array([angles_at(linkage, row) for row in strokes])
+        angles = np.array([linkage.angles(row) for row in strokes])
         np.testing.assert_allclose(linkage.lengths(angles), strokes, rtol=0.0, atol=1e-12)
         ends = np.sort(angles[[0, -1]], axis=0).T
         np.testing.assert_allclose(ends, other.joint_limits(), rtol=0.0, atol=1e-14)

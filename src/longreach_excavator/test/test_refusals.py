@@ -138,6 +138,10 @@ def sticks(x, axes, buttons):
         (lambda x: standing(x, np.array([0.3, 0.5, 0.0])), 'theta_3 (arm) = 28.6479 deg, allowed'),
         (lambda x: breakout(x, 'boom', x.pose('dig')), "cylinder = 'boom', allowed: bucket | arm"),
         (lambda x: Linkage(x.pins()._replace(lk=math.nan)), 'closes nowhere with a lever'),
+        (
+            lambda x: x.linkage().angles(np.array([2.5, 2.7])),
+            'lengths has shape (2,), allowed: (3,)',
+        ),
         (lambda x: x.linkage().angle(1, math.nan), 'length of the arm cylinder = nan m'),
         (lambda x: x.linkage().lengths(np.zeros(2)), 'a pose has shape (2,), allowed: (..., 3)'),
         (lambda x: x.linkage().levers(np.array([0.0, -1.0, math.nan])), 'theta_4 = nan deg, allo'),
@@ -217,7 +221,7 @@ def test_poses_beyond_a_stroke_or_a_dead_point(excavator, joint, side):
     dead = linkage.ranges()[joint][side]
     for off in (1e-6, 30.0, math.inf):
         pose[joint] = dead + way * off
-        for call in (linkage.lengths, linkage.levers):
+        for call in (linkage.lengths, linkage.levers, lambda q: linkage.rod_forces(q, 1.0)):
             with pytest.raises(InputError, match=f'dead points of the {name} linkage'):
                 call(pose)
         ends = np.sort(linkage.lengths(np.array(linkage.ranges()).T)[:, joint])

@@ -34,6 +34,9 @@ class Wall:
         self.seconds += self.step
         return self.seconds
 
+    def time_ns(self):
+        return round(self.seconds * 1e9)
+
 
 class Rig:
     """A simulation and its node."""

@@ -1,6 +1,5 @@
 """The plant node with a toy machine: a number that grows by its command in every second."""
 
-import dataclasses
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,7 @@ from longreach_node.graph import FinishBarrier, duplicates
 from longreach_node.plant_node import PlantNode
 from longreach_node.simulator_parameters import (
     CycleParameters,
-    MachineParameters,
+    DrawnParameters,
     SimulatorParameters,
 )
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -53,16 +52,11 @@ class ToySpec:
         return ''
 
 
-@dataclasses.dataclass(frozen=True)
-class ToyParameters(SimulatorParameters, MachineParameters):
-    pass
-
-
 class Toy(PlantNode[float, float]):
     """Answers come on ``command`` as the x of a vector."""
 
     spec: Any = ToySpec()
-    settings_type = ToyParameters
+    settings_type = DrawnParameters
     command_type, command_topic = Vector3Stamped, 'command'
     machine: Remembering
 

@@ -87,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='write recordings to one file with 3D, charts and slider, which needs no server',
     )
     parser.add_argument('--network')
-    parser.set_defaults(run=run, offline=lambda given: given.export or _subject(given)[0])
+    parser.set_defaults(run=run, offline=lambda given: bool(given.export or _subject(given)[0]))
 
 
 def run(arguments: argparse.Namespace) -> int:
