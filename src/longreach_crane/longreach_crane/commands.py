@@ -10,9 +10,8 @@ import numpy as np
 
 from longreach_crane import c13r
 from longreach_crane.spec import CRANE, CraneOptions
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import field_types
-from longreach_tools.arguments import finite
+from longreach_tools.arguments import check_unused, finite
 from longreach_tools.machine_command import (
     add_study,
     machine_of,
@@ -55,14 +54,8 @@ def _run_task(arguments: argparse.Namespace) -> int:
 
 def _run_task_a(arguments: argparse.Namespace) -> None:
     """Run Task A, whose result is a table of final values."""
-    for name in ('csv', 'plot'):
-        if getattr(arguments, name) is not None:
-            raise InputError(f'--{name} is for tasks b and c; task a is a table of final values')
-    if any(getattr(arguments, name) is not None for name in field_types(CraneOptions)):
-        raise InputError(
-            '--output, --matrices, --brake and --model are for tasks b and c; task a has no'
-            ' controller, no brake, and compares both models'
-        )
+    allowed = 'with --task b | c; task a has final values of both models, and no controller'
+    check_unused(arguments, allowed, 'csv', 'plot', *field_types(CraneOptions))
     crane = machine_of(CRANE, arguments).crane
     rows = [c13r.task_a(crane, disturbance) for disturbance in c13r.DISTURBANCES]
     result = {'task': 'a', 'time': c13r.END, 'rows': [row._asdict() for row in rows]}

@@ -24,8 +24,8 @@ def test_task_a(capsys):
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
-        (['c13r', '--task', 'a', '--plot', 'a.png'], '--plot is for tasks b and c'),
-        (['c13r', '--task', 'a', '--brake=rigid'], 'are for tasks b and c'),
+        (['c13r', '--task', 'a', '--plot', 'a.png'], '--plot, allowed with --task b | c; task a'),
+        (['c13r', '--task', 'a', '--brake=rigid'], '--brake, allowed with --task b | c'),
         (['set-point', 'nan'], 'nan, allowed: finite numbers'),
         (
             ['run', '--matrices', 'designed', '--set', 'controller.matrices=auto'],

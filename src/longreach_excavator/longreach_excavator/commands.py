@@ -24,7 +24,14 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.spec import EXCAVATOR, ExcavatorOptions
 from longreach_excavator.step_study import step_study
-from longreach_tools.arguments import add_common, finite, not_negative, numbers, positive
+from longreach_tools.arguments import (
+    add_common,
+    check_unused,
+    finite,
+    not_negative,
+    numbers,
+    positive,
+)
 from longreach_tools.cli import say
 from longreach_tools.machine_command import (
     add_scenario,
@@ -126,9 +133,9 @@ def _add_depth(parser: argparse.ArgumentParser, default: str | None) -> None:
 
 def _run_dig(arguments: argparse.Namespace) -> int:
     a, excavator = arguments, machine_of(EXCAVATOR, arguments, has_scenario=True)
+    if a.mode != 'hydraulic':
+        check_unused(arguments, 'with --mode hydraulic', 'flow')
     if a.flow is not None:
-        if a.mode != 'hydraulic':
-            raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
         with named(f'--flow {a.flow:g} L/min: '):
             excavator = excavator.with_flow('bucket', a.flow * _LITRES_PER_MINUTE)
     given = {name: getattr(a, name) for name in ('mode', 'cohesion', 'pose', 'depth', 'held')}
@@ -395,11 +402,9 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     check_files(arguments, *filter(None, [scenario.forces]))
     if arguments.depth is not None:
         scenario = scenario.replace(depth=arguments.depth)
-    rod = {'--rod-area': arguments.rod_area, '--youngs-modulus': arguments.youngs_modulus}
     if not {'strain_lk', 'strain_pk'} & read_table(arguments.data, None).keys():
-        for name, value in rod.items():
-            if value is not None:
-                raise InputError(f'{name}, allowed with columns strain_lk or strain_pk')
+        allowed = 'with columns strain_lk or strain_pk'
+        check_unused(arguments, allowed, 'rod_area', 'youngs_modulus')
     data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus or STEEL)
     bounds = (arguments.lowest, arguments.highest)
     fit = fit_cohesion(excavator, scenario, data, bounds)

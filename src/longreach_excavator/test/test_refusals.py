@@ -296,7 +296,7 @@ def test_forces_are_read_with_the_scenario(tmp_path, excavator):
     ('words', 'text'),
     [
         (('dig', '--mode', 'printed', '--sample-time', 0.1), '--sample-time = 0.1 s, allowed wit'),
-        (('dig', '--mode', 'printed', '--flow', 200), '--flow belongs to --mode hydraulic'),
+        (('dig', '--mode', 'printed', '--flow', 200), '--flow, allowed with --mode hydraulic'),
         (('dig', '--set', 'scenario.mode=printed'), 'without an option that gives mode, here hyd'),
         (('dig', '--held', '--set', 'scenario.held.0=arm'), "held, here ('boom', 'arm');"),
         (

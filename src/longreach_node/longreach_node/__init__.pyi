@@ -24,7 +24,6 @@ from longreach_node.markers import line_marker as line_marker
 from longreach_node.markers import sphere_marker as sphere_marker
 from longreach_node.markers import triangles_marker as triangles_marker
 from longreach_node.parameters import declare as declare
-from longreach_node.plant_node import HydraulicPlantNode as HydraulicPlantNode
 from longreach_node.plant_node import PlantNode as PlantNode
 from longreach_node.remote import command_valves as command_valves
 from longreach_node.remote import send_trajectory as send_trajectory

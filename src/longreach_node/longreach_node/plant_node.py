@@ -547,10 +547,6 @@ class PlantNode(Node, Generic[State, Command]):
         return response
 
 
-HydraulicPlantNode = PlantNode
-"""The name that the base of machines with ``hydraulic_sample`` had."""
-
-
 @dataclasses.dataclass(frozen=True)
 class DeclaredParameters(CycleParameters, MachineParameters):
     """Parameters of a plant that is made of a declaration."""

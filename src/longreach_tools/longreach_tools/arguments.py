@@ -134,12 +134,15 @@ def optional_file(text: str) -> Path | None:
     return Path(text) if text else None
 
 
-def check_unused(arguments: argparse.Namespace, allowed: str, **usual: Any) -> None:
-    """Raise InputError for options other than usual, which have no effect in this use."""
-    words = {f'--{name.replace("_", "-")}': name for name in usual}
-    given = [word for word, name in words.items() if getattr(arguments, name) != usual[name]]
+def check_unused(arguments: argparse.Namespace, allowed: str, *names: str, **usual: Any) -> None:
+    """Raise InputError for options other than usual (None), which have no effect in this use."""
+    usual = dict.fromkeys(names) | usual
+    given = [name for name, value in usual.items() if getattr(arguments, name) != value]
     if given:
-        raise InputError(f'{" and ".join(given)}, allowed {allowed}')
+        # As the options of add_signals are kept.
+        words = ({'begin': 'from', 'end': 'to'}.get(name, name) for name in given)
+        shown = ' and '.join(f'--{word.replace("_", "-")}' for word in words)
+        raise InputError(f'{shown}, allowed {allowed}')
 
 
 # Options, and arguments with a name alone, by what they are for: of each the type of its value

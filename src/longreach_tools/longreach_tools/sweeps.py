@@ -23,7 +23,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError, check_distinct
 from longreach_dynamics.parallel import each_outcome
-from longreach_tools.arguments import count, finite, names
+from longreach_tools.arguments import check_unused, count, finite, names
 from longreach_tools.options import add_results, add_workers
 from longreach_tools.output import (
     figure,
@@ -133,8 +133,7 @@ def design_of(
         shares = (places + generator.random(places.shape)) / arguments.samples
         start, stop = np.array([one[:2] for one in ranges]).T
         return swept, start + (stop - start) * shares
-    if arguments.seed is not None:
-        raise InputError(f'--seed {arguments.seed}, allowed: with --samples N, which it is for')
+    check_unused(arguments, 'with --samples', 'seed')
     total = math.prod(number for *_, number in ranges)
     if total > _MOST_RUNS:
         raise InputError(f'{total} runs, allowed: up to {_MOST_RUNS}')

@@ -249,7 +249,7 @@ def test_motion_where_states_are_missing_is_said_to_be_interpolated(tmp_path, ca
 
 REFUSED = {
     'rate': (['--out', 'a.gif', '--rate', '60'], '--rate 60, allowed for .gif: up to 50'),
-    'file': (['--out', 'a.gif', '--file', 'b.yaml'], '--file without the traces of a preset'),
+    'file': (['--out', 'a.gif', '--file', 'b.yaml'], '--file, allowed with the traces of'),
     'suffix': (['--out', 'a.avi'], "a.avi has the extension 'avi', allowed: gif, webp, mp4, webm"),
     'size': (['--out', 'a.gif', '--size', '301x200'], 'even numbers from 100 to 4000'),
     'frames': (['--out', 'a.gif', '--speed', '0.0001'], 'pictures, allowed: 5000'),

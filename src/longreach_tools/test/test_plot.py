@@ -507,12 +507,12 @@ REFUSED = {
     'nothing': (['--out', 'a.png'], 'none of TOPIC.field, --preset, --list given, allowed: one'),
     'both': (['sensors', '--preset', 'crane', '--out', 'a.png'], 'TOPIC.field and --preset given'),
     'list': (['sensors', '--list'], 'TOPIC.field and --list given, allowed: one of them'),
-    'drawn': (['--list', '--from', '1', '--out', 'a'], '--out and --from with --list, allowed: '),
+    'drawn': (['--list', '--from', '1', '--out', 'a'], '--out and --from, allowed without --list'),
     'preset': (['--preset', 'lorry', '--out', 'a.png'], "--preset = 'lorry', allowed: "),
     'machine': (['--preset', 'boom', '--out', 'a.png'], 'no boom in namespace /boom'),
     'order': (['sensors', '--out', 'a.png', '--from', '2', '--to', '1'], 'allowed: from < to'),
     'window': (['sensors', '--out', 'a.png', '--from', '9'], 'samples are at 0 to 0.49 s'),
-    'namespace': (['sensors', '--out', 'a.png', '--namespace', 'x'], '--namespace without --pre'),
+    'namespace': (['sensors', '--out', 'a.png', '--namespace', 'x'], '--namespace, allowed with'),
 }
 
 

@@ -193,8 +193,8 @@ def test_columns_of_the_table_stand_below_each_other(capsys, picture, tmp_path):
     [
         ('--radius is missing', ('--at', '85,57')),
         ('--at is missing', ('--radius', 17)),
-        ('--search without --at', ('--search', 20)),
-        ('--normal without --camera', (*AT, '--normal', '0,0,1')),
+        ('--search, allowed with --at', ('--search', 20)),
+        ('--normal, allowed with --calibration', (*AT, '--normal', '0,0,1')),
         ('ring.png: the marker at (300, 5) lies outside', ('--at', '300,5', '--radius', 17)),
         ('not 0', (*AT, '--camera', '{camera}', '--normal', '0,0,0')),
         ('--overlay', (*AT, '--overlay', 'a.gif')),

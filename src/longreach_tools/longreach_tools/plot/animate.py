@@ -17,7 +17,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import within
+from longreach_tools.arguments import check_unused, within
 from longreach_tools.options import add_signals, check_span
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[
     machine = namespace.rpartition('/')[2]
     joints = Signal(scene.topic, 'position')
     no_preset = arguments.signals or arguments.no_traces or machine not in preset_names()
-    if arguments.file and no_preset:
-        raise InputError('--file without the traces of a preset; it is for presets only')
+    if no_preset:
+        check_unused(arguments, 'with the traces of a preset', 'file')
     if arguments.signals:
         signals = [parse_signal(text) for text in arguments.signals]
         picture, notes = build(arguments.bag, signals, window)

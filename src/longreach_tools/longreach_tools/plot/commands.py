@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError, check_one
+from longreach_tools.arguments import check_unused
 from longreach_tools.options import add_signals, check_span
 from longreach_tools.output import (
     PICTURES,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ._picture import Picture
 
 # Options that --list does not have.
-_OF_FIGURES = ('out', 'against', 'namespace', 'file')
+_OF_FIGURES = ('out', 'against', 'namespace', 'file', 'begin', 'end')
 SUMMARY = 'figures of recordings: numbers over time, two runs, presets'
 
 
@@ -95,18 +96,13 @@ def check(arguments: argparse.Namespace) -> None:
     shown = (arguments.signals, arguments.preset, arguments.list)
     check_one(**dict(zip(('TOPIC.field', '--preset', '--list'), shown, strict=True)))
     if arguments.list:
-        drawn = {f'--{name}': getattr(arguments, name) for name in _OF_FIGURES}
-        drawn |= {'--from': arguments.begin, '--to': arguments.end}
-        given = [name for name, value in drawn.items() if value is not None]
-        if given:
-            raise InputError(f'{" and ".join(given)} with --list, allowed: with signals drawn')
+        check_unused(arguments, 'without --list', *_OF_FIGURES)
         return
     if arguments.out is None:
         raise InputError('no --out; give a file: .png, .svg, .html or .csv')
     checked_ending(arguments.out, (*PICTURES, 'html', 'csv'))
-    for option in ('namespace', 'file'):
-        if getattr(arguments, option) and not arguments.preset:
-            raise InputError(f'--{option} without --preset; it is for presets only')
+    if not arguments.preset:
+        check_unused(arguments, 'with --preset', 'namespace', 'file')
     check_output(arguments.out)
     check_places({'--out': arguments.out}, (arguments.bag, arguments.against, arguments.file))
 

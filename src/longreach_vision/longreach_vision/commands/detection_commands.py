@@ -27,7 +27,7 @@ from longreach_markers import (
     read_picture,
     warm_up,
 )
-from longreach_tools.arguments import positive
+from longreach_tools.arguments import check_unused, positive
 from longreach_tools.output import add_format, check_output, check_places, writing
 from longreach_vision.commands.arguments import vector, warn
 
@@ -84,10 +84,10 @@ def _run_detect(arguments: argparse.Namespace) -> int:
         raise InputError(
             f'--{missing} is missing; give --at and --radius together, or neither for all rings'
         )
-    if arguments.at is None and arguments.search is not None:
-        raise InputError('--search without --at; give --at and --radius, too')
-    if arguments.normal is not None and arguments.camera is None:
-        raise InputError('--normal without --camera; give the calibration of the camera, too')
+    if arguments.at is None:
+        check_unused(arguments, 'with --at', 'search')
+    if arguments.camera is None:
+        check_unused(arguments, 'with --calibration', 'normal')
     if arguments.normal is not None and not any(arguments.normal):
         raise InputError('--normal 0,0,0; allowed: a vector that is not 0')
     check_output(arguments.overlay)

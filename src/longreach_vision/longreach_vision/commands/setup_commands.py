@@ -246,7 +246,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
     if arguments.reference is None:
         raise InputError('REFERENCE.yaml is missing; give it, or --refine RECORDING')
     tracking = {'scale': 1.0, 'namespace': 'vision', 'plane_deviation': _PLANE_DEVIATION}
-    check_unused(arguments, 'with --refine', rig=None, camera=None, rate=None, **tracking)
+    check_unused(arguments, 'with --refine', 'rig', 'camera', 'rate', **tracking)
     check_distinct('--marker', [name for name, _ in arguments.marker])
     file, out = arguments.reference, arguments.out
     check_output(out, arguments.plot)
